@@ -1,0 +1,1 @@
+"""The rim: the ports in PostgreSQL, Redis and memory."""

@@ -1,0 +1,1 @@
+"""The ports in memory: for tests and for trying things out; they pass the same suite."""

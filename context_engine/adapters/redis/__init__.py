@@ -1,0 +1,1 @@
+"""Cache, sessions and marks in Redis or Valkey."""

@@ -1,0 +1,1 @@
+"""The reference domain, snapshots and outbox in PostgreSQL."""

@@ -1,0 +1,196 @@
+"""What the domain says, before anyone has decided who may see it.
+
+Facts come out of one consistent reading of the database and go into `access`, which makes the
+visible scope of them. Nothing else may read them: a section that did would skip permission.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, JsonValue
+
+from context_engine.models.sections import Role
+
+
+class Fact(BaseModel):
+    """A frozen row, snake_case as SQL gives it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class UserFacts(Fact):
+    id: str
+    name: str
+    email_norm: str | None
+    locale: str | None
+    timezone: str | None
+    active: bool
+
+
+class WorkspaceFacts(Fact):
+    id: str
+    name: str
+    organization_id: str | None
+
+
+class MemberFacts(Fact):
+    """`role` is `defer` for the sentinel "defer to teams"."""
+
+    role: Role | Literal["defer"]
+    active: bool
+
+
+class GrantFacts(Fact):
+    """A role given to the user, or to a team of the user, on a workspace, table or view."""
+
+    subject_type: Literal["user", "team"]
+    subject_id: str
+    scope_type: Literal["workspace", "table", "view"]
+    scope_id: str
+    role: Role
+
+
+class PolicyFacts(Fact):
+    """A row policy as stored; `pred` is not trusted to parse."""
+
+    id: str
+    subjects: JsonValue
+    pred: JsonValue
+    mode: str
+
+
+class FieldFacts(Fact):
+    id: str
+    name: str
+    type: str
+    primary: bool
+    linked_table_id: str | None = None
+    linked_field_id: str | None = None
+    cardinality: Literal["one", "many"] = "many"
+
+
+class ViewFacts(Fact):
+    id: str
+    name: str
+    type: str
+    ownership: str
+    """`collaborative`, `personal` or `restricted`; anything else is nobody's."""
+    owner_id: str | None
+    filter: JsonValue
+    """A predicate of the policy grammar, or None; not trusted to parse."""
+    hidden: tuple[str, ...]
+    field_order: tuple[str, ...]
+
+
+class TableFacts(Fact):
+    """A live table of the workspace. Fields and views come in table order."""
+
+    id: str
+    name: str
+    policy_default: str
+    policies: tuple[PolicyFacts, ...]
+    fields: tuple[FieldFacts, ...]
+    views: tuple[ViewFacts, ...]
+
+
+class ProjectFacts(Fact):
+    id: str
+    name: str
+    status: str
+    due_on: str | None
+    private: bool
+    is_member: bool
+
+
+class TaskFacts(Fact):
+    id: str
+    title: str
+    status: str
+    project: ProjectFacts | None
+    table_id: str | None
+    record_id: str | None
+    assignee_id: str | None
+    due_on: str | None
+
+
+class TeamFacts(Fact):
+    id: str
+    name: str
+    member_count: int
+    is_member: bool
+
+
+class OrganizationFacts(Fact):
+    id: str
+    name: str
+    role: str | None
+    """The user's role in it; None for who is not a member."""
+
+
+class WorkflowFacts(Fact):
+    id: str
+    name: str
+    status: str
+
+
+class AgentFacts(Fact):
+    id: str
+    name: str
+    max_role: Role
+    table_ids: tuple[str, ...] | None
+
+
+class ConversationFacts(Fact):
+    id: str
+    title: str
+    is_participant: bool
+
+
+class Facts(Fact):
+    """Everything that one request's permission is decided on. None and missing: not there.
+
+    `tables` holds the requested tables, those of the requested view and task, and those that
+    tool messages of the conversation's tail ran over.
+    """
+
+    user: UserFacts | None = None
+    workspace: WorkspaceFacts | None = None
+    member: MemberFacts | None = None
+    team_ids: tuple[str, ...] = ()
+    grants: tuple[GrantFacts, ...] = ()
+    tables: tuple[TableFacts, ...] = ()
+    project: ProjectFacts | None = None
+    task: TaskFacts | None = None
+    team: TeamFacts | None = None
+    organization: OrganizationFacts | None = None
+    workflow: WorkflowFacts | None = None
+    agents: tuple[AgentFacts, ...] = ()
+    conversation: ConversationFacts | None = None
+
+
+class MessageFacts(Fact):
+    """A stored message. Sizes are in characters, counted when it was written."""
+
+    id: str
+    role: Literal["user", "assistant", "system", "tool"]
+    author_id: str | None
+    content: str
+    chars: int
+    tool_calls: tuple[dict[str, JsonValue], ...] = ()
+    tool_call_id: str | None = None
+    on_behalf_of: str | None = None
+    """For whom a tool ran."""
+    table_ids: tuple[str, ...] = ()
+    """Tables a tool ran over."""
+    rights: dict[str, str] = {}
+    """Digest, for each of those tables, of the rights it ran under (`access.rights_of`)."""
+    at: AwareDatetime
+
+
+class DialogueFacts(Fact):
+    """The tail of a conversation, oldest first, and the size of the whole."""
+
+    messages: tuple[MessageFacts, ...] = ()
+    message_count: int = 0
+    total_chars: int = 0

@@ -1,0 +1,65 @@
+"""Settings, all with the prefix `CONTEXT_`. Beside `bootstrap`, nothing reads the environment."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def _long_enough(secret: SecretStr) -> SecretStr:
+    if len(secret.get_secret_value()) < 16:
+        raise ValueError("shorter than 16 characters; use a random secret, one for all processes")
+    return secret
+
+
+class Settings(BaseSettings):
+    """Every setting with its default and unit."""
+
+    model_config = SettingsConfigDict(env_prefix="CONTEXT_", frozen=True, extra="ignore")
+
+    kafka_bootstrap: str = "127.0.0.1:9092"
+    """`host:port`, several separated by commas."""
+    redis_url: str = "redis://127.0.0.1:6379/0"
+    database_url: SecretStr = SecretStr("postgresql+asyncpg://context@127.0.0.1:5432/context")
+    """An SQLAlchemy URL with the driver asyncpg; holds a password, so never logged."""
+    tag_secret: Annotated[SecretStr, AfterValidator(_long_enough)]
+    """HMAC key for tags that leave the engine; the same for all processes."""
+
+    max_conversation_messages: int = Field(20, ge=1, le=200)
+    compression_char_budget: int = Field(6_000, ge=200, le=200_000)
+    cache_ttl_seconds: int = Field(300, ge=1, le=3_600)
+    session_ttl_seconds: int = Field(86_400, ge=60)
+    snapshot_retention_days: int = Field(30, ge=1)
+
+    max_in_flight: int = Field(256, ge=1, le=4_096)
+    """Requests handled at once by one worker, and asked at once by one client."""
+    build_timeout_seconds: float = Field(10.0, gt=0)
+    """Bound of one build, retries included; then `unavailable`."""
+    statement_timeout_seconds: float = Field(5.0, gt=0)
+    database_pool_size: int = Field(16, ge=1, le=256)
+    redis_timeout_seconds: float = Field(1.0, gt=0)
+    shutdown_seconds: float = Field(20.0, gt=0)
+    stall_seconds: float = Field(60.0, gt=0)
+    """Lag without progress for this long makes a worker leave loudly."""
+
+    topic_build_requests: str = "context.build-requests"
+    topic_ready: str = "context.ready"
+    topic_evictions: str = "context.evictions"
+    topic_domain_prefix: str = "domain."
+    """Followed by the kind of change: `domain.schema-change` and so on."""
+    reply_topics: tuple[str, ...] = ("context.ready",)
+    """The allow list of reply topics, as JSON in the environment."""
+    build_group: str = "context-build"
+    invalidation_group: str = "context-invalidation"
+
+
+@lru_cache(maxsize=1)
+def settings() -> Settings:
+    """The settings of this process, read from the environment once.
+
+    Raises pydantic's `ValidationError`, which names the setting that is missing or wrong.
+    """
+    return Settings()

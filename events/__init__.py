@@ -1,0 +1,1 @@
+"""The wire: topics, CloudEvents, messages, the client, dead letters."""

@@ -1,0 +1,1 @@
+"""The processes: build worker, invalidation consumer, outbox relay, command line, local stack."""
