@@ -148,7 +148,8 @@ class VisibleScope(_Visible):
     workflow: WorkflowFacts | None
     agents: tuple[AgentFacts, ...]
     conversation: VisibleConversation | None
-    unresolved: tuple[Unresolved, ...]
+    absent: tuple[Unresolved, ...]
+    """Every coordinate out of sight, inherited ones too; `settle` says what follows from it."""
     tags: frozenset[Tag]
     """What everything but the dialogue depends on."""
     dialogue_tags: frozenset[Tag]
@@ -189,7 +190,7 @@ class _Resolution:
         }
         self.dialogue_tags: set[Tag] = set()
         self.denials: list[Denial] = []
-        self.unresolved: list[Unresolved] = []
+        self.missing: list[Unresolved] = []
         self.by_id = {table.id: table for table in facts.tables}
         self.role: Role = "none"
         self.made: dict[str, VisibleTable | None] = {}
@@ -199,7 +200,7 @@ class _Resolution:
         self.role = self.narrowed(role, self.agents())
         tables = self.requested_tables()
         view, view_table = self.view()
-        return VisibleScope(
+        scope = VisibleScope(
             maker=_MAKER,
             user=user,
             workspace=workspace,
@@ -214,11 +215,13 @@ class _Resolution:
             workflow=self.workflow(),
             agents=self.facts.agents,
             conversation=self.conversation(),
-            unresolved=tuple(self.unresolved),
+            absent=tuple(self.missing),
             tags=frozenset(self.tags),
             dialogue_tags=frozenset(self.dialogue_tags),
             denials=tuple(self.denials),
         )
+        settle(scope.absent, self.inherited, strict=self.strict)
+        return scope
 
     # -- who ---------------------------------------------------------------------------------
 
@@ -272,8 +275,8 @@ class _Resolution:
             table = self.table(table_id)
             if table is not None:
                 seen.append(table)
-            elif "table_ids" not in self.inherited:
-                raise NotFound("table", table_id)
+            else:
+                self.missing.append(Unresolved(coordinate="tableIds", id=table_id))
         return tuple(seen)
 
     def table(self, table_id: str) -> VisibleTable | None:
@@ -476,11 +479,15 @@ class _Resolution:
             if "conversation_id" in self.inherited:
                 return None
             raise NotFound("conversation", self.at.conversation_id)
+        surface = set(self.tags)
         rights = {}
         for table in self.facts.tables:
             self.dialogue_tags.update({keys.schema(table.id), keys.rows(table.id)})
             if (seen := self.table(table.id)) is not None:
                 rights[table.id] = seen.rights
+        # What tools ran over is the dialogue's matter: the surface must not depend on it.
+        self.dialogue_tags |= self.tags - surface
+        self.tags = surface
         return VisibleConversation(
             maker=_MAKER, facts=conversation, user_id=self.at.user_id, rights=rights
         )
@@ -503,13 +510,39 @@ class _Resolution:
         kind: Literal["view", "project", "task", "team", "organization", "workflow"],
         id: str,
     ) -> None:
-        """A coordinate out of sight: fatal when strict, listed when asked for, else left out."""
+        """Notes a coordinate out of sight; what follows is `settle`'s to say."""
         self.deny(f"{kind} {id}", "missing or out of sight")
-        if f"{kind}_id" in self.inherited:
-            return
-        if self.strict:
-            raise NotFound(kind, id)
-        self.unresolved.append(Unresolved(coordinate=f"{kind}Id", id=id))
+        self.missing.append(Unresolved(coordinate=f"{kind}Id", id=id))
+
+
+def settle(
+    absent: Iterable[Unresolved], inherited: frozenset[str], *, strict: bool = False
+) -> tuple[Unresolved, ...]:
+    """What an answer lists as unresolved: the coordinates out of sight that were asked for.
+
+    Inherited ones are left out. Raises `NotFound` for a requested table, and with `strict` for
+    every requested coordinate. Holds for a cached surface as for a new resolution.
+    """
+    listed = []
+    for one in absent:
+        name = _PYTHON_NAMES[one.coordinate]
+        if name in inherited:
+            continue
+        if strict or name == "table_ids":
+            raise NotFound(name.removesuffix("_id").removesuffix("_ids"), one.id)
+        listed.append(one)
+    return tuple(listed)
+
+
+_PYTHON_NAMES = {
+    "tableIds": "table_ids",
+    "viewId": "view_id",
+    "projectId": "project_id",
+    "taskId": "task_id",
+    "teamId": "team_id",
+    "organizationId": "organization_id",
+    "workflowId": "workflow_id",
+}
 
 
 class _PolicyReader:

@@ -125,7 +125,11 @@ class Rendering:
 
 
 def surface_key(at: Coordinates, how: Rendering) -> str:
-    """Key of the surface: every section that no session, conversation or message can change."""
+    """Key of the surface: every section that no session, conversation or message can change.
+
+    Which coordinates were inherited is not in: a surface holds all that are absent, and each
+    request settles what follows from that (`access.settle`).
+    """
     return digest("surface", BUILD_VERSION, at.surface_parts(), how.locale, how.timezone)
 
 
@@ -135,11 +139,14 @@ def whole_key(
     how: Rendering,
     message: str | None,
     metadata: JsonObject,
+    *,
     inherited: tuple[str, ...] = (),
+    strict: bool = False,
 ) -> str:
     """Key of the whole context, over everything that can change the answer.
 
-    `inherited` names the coordinates that came from the session: the trace says so.
+    `inherited` names the coordinates that came from the session: it decides what is listed as
+    unresolved. So does `strict`, which makes the same an error.
     """
     return digest(
         "whole",
@@ -151,6 +158,7 @@ def whole_key(
         message,
         metadata,
         inherited,
+        strict,
     )
 
 

@@ -34,6 +34,8 @@ class Counts:
     project_open_tasks: Count | None = None
     task_row_visible: bool = True
     """Whether the row of the requested task is among the visible ones."""
+    passing: bool = False
+    """A count is missing for a reason that passes: cached for 5 s at most."""
 
 
 class DomainReads(Protocol):
