@@ -1,0 +1,167 @@
+"""A producer whose every wait has a bound and whose refusals have a type."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import ClassVar
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import (
+    KafkaError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
+
+from context_engine.errors import Rejected, Unavailable
+from events.records import OutgoingRecord, Position
+
+log = logging.getLogger(__name__)
+
+MIB = 1024 * 1024
+DEFAULT_MAX_RECORD_BYTES = 4 * MIB
+RECORD_OVERHEAD_BYTES = 64 * 1024  # batch framing: what the client adds around one record
+
+
+class RecordRefused(Rejected):
+    """The topic cannot take this record, now or later."""
+
+    code: ClassVar[str] = "record_refused"
+
+
+class RecordTooLarge(RecordRefused):
+    """Key, value and headers together are larger than the topic takes."""
+
+    code: ClassVar[str] = "record_too_large"
+
+
+class UnknownPartition(RecordRefused):
+    """The record names a topic or partition that does not exist or may not be written."""
+
+    code: ClassVar[str] = "unknown_partition"
+
+
+def record_bytes(record: OutgoingRecord) -> int:
+    """Size of key, value and headers in bytes, without the broker's framing."""
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers
+
+
+class Producer:
+    """Publishes records and waits for the broker's acknowledgement of each.
+
+    acks=all and no linger. Not idempotent, on purpose: aiokafka keeps one batch of a partition
+    in flight, so order holds without it; an idempotent producer retries without end while the
+    broker is away; and delivery is at least once here in any case.
+
+    `max_record_bytes` names the limit of each topic, since not every broker holds its own.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        client_id: str,
+        max_record_bytes: Mapping[str, int] | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        self._limits = dict(max_record_bytes or {})
+        self._timeout = timeout
+        self._bootstrap = bootstrap
+        self._client_id = client_id
+        self._client: AIOKafkaProducer | None = None
+
+    async def start(self) -> None:
+        """Connect. Raises Unavailable when the broker does not answer within the time-out."""
+        largest = max([DEFAULT_MAX_RECORD_BYTES, *self._limits.values()])
+        client = AIOKafkaProducer(
+            bootstrap_servers=self._bootstrap,
+            client_id=self._client_id,
+            acks="all",
+            linger_ms=0,
+            enable_idempotence=False,
+            max_request_size=largest + RECORD_OVERHEAD_BYTES,
+            request_timeout_ms=int(self._timeout * 1000),
+        )
+        try:
+            async with asyncio.timeout(self._timeout):
+                await client.start()
+        except (KafkaError, TimeoutError, OSError) as error:
+            await self._stop_client(client)
+            raise Unavailable(
+                "broker",
+                f"{self._bootstrap} does not answer ({_reason(error)}): "
+                "check that it runs and that CONTEXT_KAFKA_BOOTSTRAP is its address",
+            ) from error
+        self._client = client
+
+    async def stop(self) -> None:
+        """Send what waits and disconnect; gives up after the time-out."""
+        client, self._client = self._client, None
+        if client is not None:
+            await self._stop_client(client)
+
+    async def send(self, record: OutgoingRecord) -> Position:
+        """Publish `record` and return its place once the broker has acknowledged it.
+
+        Raises RecordRefused (or its kinds) when the topic cannot take it, Unavailable when no
+        acknowledgement came in time: it may have been written all the same.
+        """
+        client = self._client
+        if client is None:
+            raise RuntimeError("the producer is not started: call start() first")
+        self._check_size(record)
+        try:
+            async with asyncio.timeout(self._timeout):
+                if record.partition is not None:
+                    await self._check_partition(client, record)
+                acknowledged = await client.send(
+                    record.topic,
+                    value=record.value,
+                    key=record.key,
+                    partition=record.partition,
+                    headers=record.headers,
+                )
+                metadata = await acknowledged
+        except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
+            raise RecordTooLarge(
+                f"the record of {record_bytes(record)} bytes is more than {record.topic} takes"
+            ) from error
+        except (UnknownTopicOrPartitionError, TopicAuthorizationFailedError) as error:
+            raise UnknownPartition(
+                f"topic {record.topic} cannot be written ({_reason(error)})"
+            ) from error
+        except (KafkaError, TimeoutError, OSError) as error:
+            raise Unavailable(
+                "broker", f"no acknowledgement from {record.topic} ({_reason(error)})"
+            ) from error
+        return Position(record.topic, metadata.partition, metadata.offset)
+
+    def _check_size(self, record: OutgoingRecord) -> None:
+        limit = self._limits.get(record.topic)
+        if limit is not None and (size := record_bytes(record)) > limit:
+            raise RecordTooLarge(
+                f"the record has {size} bytes, {record.topic} takes at most {limit}: send less"
+            )
+
+    async def _check_partition(self, client: AIOKafkaProducer, record: OutgoingRecord) -> None:
+        partitions = await client.partitions_for(record.topic)
+        if record.partition not in partitions:
+            raise UnknownPartition(
+                f"{record.topic} has {len(partitions)} partitions and no {record.partition}: "
+                "name one that exists, or none"
+            )
+
+    async def _stop_client(self, client: AIOKafkaProducer) -> None:
+        try:
+            async with asyncio.timeout(self._timeout):
+                await client.stop()
+        except (KafkaError, TimeoutError, OSError) as error:
+            log.warning("producer did not stop in order: %s", _reason(error))
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,191 @@
+"""Runs the build worker from start to exit code, without faust's command line."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import structlog
+
+from context_engine.errors import Unavailable
+from events.producer import Producer
+from workers.app import BuildApp, BuildWorkerConfig
+from workers.build_agent import BuildAgent, Handler, RefusedHandler
+from workers.watchdog import STALLED_EXIT_CODE, LoopGuard, Stalled, Watchdog
+
+log = structlog.get_logger(__name__)
+
+
+class ExitCode(IntEnum):
+    """Why the worker left; the numbers are those of sysexits.h."""
+
+    OK = 0
+    UNAVAILABLE = 69  # the broker cannot be reached, or no longer
+    FAILED = 70  # a request met an unexpected error, or faust crashed
+    STALLED = STALLED_EXIT_CODE  # work was there and nothing moved
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the worker's life, in seconds."""
+
+    start: float = 60.0
+    drain: float = 10.0
+    stop: float = 18.0
+    stall: float = 60.0
+
+
+async def serve(
+    config: BuildWorkerConfig,
+    handler: Handler,
+    producer: Producer,
+    *,
+    max_in_flight: int = 256,
+    on_refused: RefusedHandler | None = None,
+    on_ready: Callable[[], None] = lambda: None,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> ExitCode:
+    """Answer requests until SIGTERM or SIGINT, or until something ends it; the reason as a code.
+
+    `producer` must be started, and is stopped by whoever started it. `on_ready` is called once,
+    when partitions are assigned and requests are taken.
+    """
+    requests = BuildAgent(handler, producer, max_in_flight=max_in_flight, on_refused=on_refused)
+    app = BuildApp(config, requests)
+    stop = _stop_signal()
+    async with LoopGuard(hang_seconds=limits.stall):
+        code = await _live(app, requests, stop, on_ready, limits)
+        with _ForcedExit(after=limits.stop, code=code):
+            await _leave(app, requests, limits)
+    return code
+
+
+def run(main: Coroutine[Any, Any, int]) -> int:
+    """Run `main` on uvloop where it is there; its result is the exit code."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+async def _live(
+    app: BuildApp,
+    requests: BuildAgent,
+    stop: asyncio.Event,
+    on_ready: Callable[[], None],
+    limits: Limits,
+) -> ExitCode:
+    watchdog = Watchdog(
+        requests, lambda: app.build_consumer.unfetched(), stall_seconds=limits.stall
+    )
+    tasks = {
+        "stop": asyncio.ensure_future(stop.wait()),
+        "failed": asyncio.ensure_future(requests.failed.wait()),
+        "crashed": asyncio.ensure_future(app._crashed.wait()),
+        "run": asyncio.ensure_future(_start_and_watch(app, watchdog, on_ready, limits)),
+    }
+    try:
+        await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+        return _reason_to_leave(app, requests, tasks)
+    finally:
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.wait(tasks.values(), timeout=1.0)
+
+
+async def _start_and_watch(
+    app: BuildApp, watchdog: Watchdog, on_ready: Callable[[], None], limits: Limits
+) -> None:
+    try:
+        async with asyncio.timeout(limits.start):
+            await app.start()
+            await app.ready.wait()
+    except TimeoutError:
+        raise Unavailable(
+            "broker", f"no partitions of {app.config.topic} within {limits.start:.0f} s"
+        ) from None
+    log.info("build worker ready", topic=app.config.topic, group=app.config.group)
+    on_ready()
+    await watchdog.watch()
+
+
+def _reason_to_leave(
+    app: BuildApp, requests: BuildAgent, tasks: dict[str, asyncio.Future[Any]]
+) -> ExitCode:
+    if requests.failed.is_set():
+        return _report(requests.failure, "a request could not be answered")
+    if app.crashed:
+        return _report(app.crash_reason, "faust crashed")
+    if tasks["run"].done():
+        return _report(tasks["run"].exception(), "the worker stands still")
+    log.info("build worker was told to stop", in_flight=requests.in_flight)
+    return ExitCode.OK
+
+
+def _report(error: BaseException | None, what: str) -> ExitCode:
+    match error:
+        case Stalled():
+            code = ExitCode.STALLED
+        case Unavailable() | ConnectionError():
+            code = ExitCode.UNAVAILABLE
+        case _ if type(error).__module__ == "aiokafka.errors":
+            code = ExitCode.UNAVAILABLE
+        case _:
+            code = ExitCode.FAILED
+    detail = f"{type(error).__name__}: {error}" if error is not None else "no reason given"
+    log.error("build worker leaves", reason=what, error=detail, exit_code=int(code))
+    return code
+
+
+async def _leave(app: BuildApp, requests: BuildAgent, limits: Limits) -> None:
+    """Finish and commit what runs, leave the group."""
+    if app.ready.is_set() and not app.crashed:
+        await _bounded("drain", app.build_consumer.wind_down(limits.drain), limits.drain + 2)
+    await requests.close()
+    await _bounded("stop", app.stop(), limits.stop)
+
+
+async def _bounded(what: str, work: Awaitable[object], seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except TimeoutError:
+        log.warning("build worker gave up waiting", step=what, seconds=seconds)
+    except Exception as error:  # noqa: BLE001 - it leaves in any case, and says what failed
+        log.warning("build worker left a step undone", step=what, error=repr(error))
+
+
+def _stop_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+class _ForcedExit:
+    """Leaves the process hard if leaving in order takes too long."""
+
+    def __init__(self, *, after: float, code: ExitCode) -> None:
+        self._timer = threading.Timer(after, self._exit, args=(after, code))
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_exc: object) -> None:
+        self._timer.cancel()
+
+    @staticmethod
+    def _exit(after: float, code: ExitCode) -> None:
+        print(f"build worker: did not stop within {after:.0f} s; leaving", file=sys.stderr, flush=True)
+        os._exit(code or ExitCode.FAILED)
