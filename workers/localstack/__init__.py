@@ -8,6 +8,7 @@ async with LocalStack.start(on_progress=print) as stack:
 
 from workers.localstack.errors import LocalStackError, PartFailed, UnsupportedPlatform
 from workers.localstack.kafka import SmallKafka
+from workers.localstack.maven import kafka_jars
 from workers.localstack.maven_kafka import MavenKafka
 from workers.localstack.outside import OutsideKafka
 from workers.localstack.part import Part
@@ -26,4 +27,5 @@ __all__ = [
     "SmallKafka",
     "UnsupportedPlatform",
     "Valkey",
+    "kafka_jars",
 ]

@@ -50,7 +50,7 @@ class LocalStack:
         (Apache Kafka, needs Java and Maven) or the `host:port` of a broker that runs already.
         Raises `LocalStackError`: `PartFailed` or `UnsupportedPlatform`.
         """
-        with _home(directory) as home:
+        with stack_home(directory) as home:
             stack = cls._of_parts(home, directory is not None, kafka, on_progress)
             try:
                 await _all(part.start for part in stack.parts)
@@ -109,8 +109,8 @@ def _kafka(choice: str, directory: Path, say: Progress) -> Part:
 
 
 @contextmanager
-def _home(directory: Path | None) -> Iterator[Path]:
-    """The stack's directory; one that was not asked for goes away again."""
+def stack_home(directory: Path | None) -> Iterator[Path]:
+    """The stack's directory: the one given, else a temporary one that goes away again."""
     home = directory or Path(tempfile.mkdtemp(prefix="context-engine-"))
     home = home.absolute()
     home.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,80 @@
+"""Fixtures for all: the stack, started by the first test that asks for it, and clean stores.
+
+`CONTEXT_TEST_KAFKA` chooses the broker: nothing for the small one, `maven` for Apache Kafka, or
+the `host:port` of one that runs. With pytest-xdist every process has a stack of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from tests.support.stack import Databases, kafka_choice
+from workers.localstack import LocalStack, LocalStackError, kafka_jars
+
+TESTS = Path(__file__).parent
+MARKERS = ("unit", "contracts", "properties", "e2e")
+REDIS_DATABASE_OF_FIXTURE = 1
+"""`redis_url` is emptied for each test; workers that outlive a test use the stack's own, 0."""
+
+
+def pytest_report_header() -> str:
+    choice = kafka_choice()
+    return f"kafka: {'the small broker' if choice == 'small' else choice}"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Download before the clock of the first test runs."""
+    if kafka_choice() == "maven" and not session.config.option.collectonly:
+        try:
+            asyncio.run(kafka_jars(on_progress=print))
+        except LocalStackError as error:
+            raise pytest.UsageError(error.message) from error
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The folder is the marker."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in MARKERS:
+            item.add_marker(folder)
+
+
+@pytest.fixture(scope="session")
+async def stack() -> AsyncIterator[LocalStack]:
+    """Broker, Valkey and PostgreSQL, running. Whoever stops a part starts it again."""
+    async with LocalStack.start(kafka=kafka_choice()) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def databases(stack: LocalStack) -> Databases:
+    """For fixtures of a wider scope than `database_url`: `await databases.create()`."""
+    return Databases(stack.database_url)
+
+
+@pytest.fixture
+async def database_url(databases: Databases) -> AsyncIterator[str]:
+    """The SQLAlchemy URL of a migrated, empty database of this test's own."""
+    url = await databases.create()
+    yield url
+    await databases.drop(url)
+
+
+@pytest.fixture
+async def redis_url(stack: LocalStack) -> str:
+    """The URL of an empty Redis database. The next test that asks for it empties it."""
+    url = stack.redis_url.removesuffix("/0") + f"/{REDIS_DATABASE_OF_FIXTURE}"
+    async with Redis.from_url(url) as redis:
+        await redis.flushdb()
+    return url
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap(stack: LocalStack) -> str:
+    """`host:port` of the broker. Make topics before anything asks for them."""
+    return stack.kafka_bootstrap
