@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from typing import Literal, NewType
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from context_engine.models.base import JsonObject
 
@@ -319,6 +319,14 @@ def index_name(workspace_id: str, tag: Tag) -> str:
 def sessions_name(workspace_id: str, user_id: str) -> str:
     """The set of a user's sessions in a workspace."""
     return f"{_slot(workspace_id)}sessions:{_part(user_id)}"
+
+
+def workspace_in(name: str) -> str:
+    """The workspace whose slot `name` lies in. Raises `ValueError` for a name not made here."""
+    start, end = name.find("{"), name.find("}:")
+    if start < 0 or end < start:
+        raise ValueError(f"{name[:80]!r} is not a name in Redis; make names in keys.py only")
+    return unquote(name[start + 1 : end])
 
 
 def scope_key_in(name: str) -> str | None:

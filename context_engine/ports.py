@@ -194,8 +194,12 @@ class ContextCache(Protocol):
     ) -> bool:
         """One call. False when anything the entries depend on was marked after their build."""
 
-    async def found(self, workspace_id: str) -> None:
-        """Makes the hash of marks where there is none; the caller has proven a membership."""
+    async def found(self, workspace_id: str, session: SessionWrite | None = None) -> None:
+        """Makes the hash of marks where there is none; the caller has proven a membership.
+
+        `session` is kept if nothing was marked since the hash was made: the build that found
+        none is not stored, but its turn must not be forgotten.
+        """
 
     async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
         """Clock + 1 and the marks, in one call. `create`: make the hash where there is none."""
