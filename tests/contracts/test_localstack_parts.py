@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.stack import kafka_choice
 from workers.localstack import (
     LocalStack,
     LocalStackError,
+    MavenKafka,
     OutsideKafka,
     Part,
     PartFailed,
@@ -26,7 +28,7 @@ from workers.localstack import (
 from workers.localstack.stack import stack_home
 
 PARTS: dict[str, Callable[[Path], Part]] = {
-    "kafka": SmallKafka,
+    "kafka": MavenKafka if kafka_choice() == "maven" else SmallKafka,
     "valkey": lambda directory: Valkey(directory, "secret"),
     "postgres": lambda directory: Postgres(directory, "secret"),
 }
