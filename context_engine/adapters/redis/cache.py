@@ -1,0 +1,170 @@
+"""`ContextCache` in Redis or Valkey: entries, sessions and marks, each operation one script.
+
+What is true is decided inside the scripts, by epoch, reign, clock and marks; see `look.lua` and
+`fill.lua`. Unlinking is housekeeping: nothing is served or refused because of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from typing import Self
+
+from redis.asyncio import Redis
+
+from context_engine import keys
+from context_engine.adapters.redis import packs
+from context_engine.adapters.redis.batch import Batcher, Command, Reply
+from context_engine.adapters.redis.evict import Eviction
+from context_engine.adapters.redis.link import Full, Link, connect, errors_in_our_words
+from context_engine.errors import Unavailable
+from context_engine.keys import Scope, Tag
+from context_engine.ports import (
+    Evicted,
+    Look,
+    Marked,
+    Moment,
+    NewEntry,
+    Seen,
+    SessionRecord,
+    SessionWrite,
+)
+from context_engine.settings import Settings
+
+MOST_FIELDS = 20_000
+"""Marks a workspace's hash holds before it is dropped, at about 67 bytes each."""
+
+MARKS_PATTERN = keys.marks_name("").replace("{}", "{*}")
+"""Matches the name of every workspace's marks, and no other name."""
+
+SCANNED = 1_000
+"""Keys that one step of a walk looks at."""
+
+
+class RedisCache:
+    """The cache on one primary. Bound to the event loop that first uses it.
+
+    `source`: a URL, or a client whose bounds the caller has stated; it must not decode replies.
+    """
+
+    def __init__(self, source: str | Redis, settings: Settings) -> None:
+        timeout = settings.redis_timeout_seconds
+        redis = connect(source, timeout) if isinstance(source, str) else source
+        self._link = Link(redis, timeout)
+        self._batcher = Batcher(self._link.send)
+        self._life_ms = 2 * settings.cache_ttl_seconds * 1000
+        self._single = packs.Single()
+        self._looks = packs.Looks(self._life_ms)
+        self._sessions = packs.Sessions()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    async def _ask(self, command: Command) -> Reply:
+        return await self._batcher.ask(self._single, None, command)
+
+    async def session(self, scope: Scope) -> SessionRecord | None:
+        if not scope.has_session:
+            return None
+        return await self._batcher.ask(self._sessions, scope.workspace_id, scope)
+
+    async def memory(self, scope: Scope) -> str | None:
+        if not scope.has_session:
+            return None
+        names = (keys.marks_name(scope.workspace_id), keys.memory_name(scope))
+        text: bytes | None = await self._ask(packs.call("memory", names, ()))
+        return text.decode() if text is not None else None
+
+    async def look(self, look: Look) -> Seen:
+        return await self._batcher.ask(self._looks, look.scope.workspace_id, look)
+
+    async def fill(
+        self, moment: Moment, entries: Sequence[NewEntry], session: SessionWrite | None
+    ) -> bool:
+        if entries:
+            workspace_id = keys.workspace_in(entries[0].name)
+        elif session is not None:
+            workspace_id = session.scope.workspace_id
+        else:
+            return True
+        command = packs.fill(workspace_id, moment, entries, session, self._life_ms)
+        try:
+            return bool(await self._ask(command))
+        except Full:
+            return False
+
+    async def found(self, workspace_id: str, session: SessionWrite | None = None) -> None:
+        command = packs.found(workspace_id, _epoch(), session, self._life_ms)
+        try:
+            await self._ask(command)
+        except Full:
+            return
+
+    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+        command = packs.mark(
+            workspace_id,
+            tags,
+            epoch=_epoch() if create else "",
+            life_ms=self._life_ms,
+            most=MOST_FIELDS,
+        )
+        return packs.marked(workspace_id, await self._ask(command))
+
+    async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
+        marks = (self.mark(workspace_id, tags, create=False) for workspace_id, tags in changes)
+        return await asyncio.gather(*marks)
+
+    async def forget(self, workspace_id: str) -> None:
+        await self._ask(("UNLINK", keys.marks_name(workspace_id)))
+
+    async def forget_everything(self) -> None:
+        with errors_in_our_words():
+            names = self._link.redis.scan_iter(match=MARKS_PATTERN, count=SCANNED)
+            found = [name async for name in names]
+        if found:
+            await asyncio.gather(*(self._ask(("UNLINK", name)) for name in found))
+
+    async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
+        return await Eviction(self._ask).of(keys.index_name(workspace_id, t) for t in sorted(tags))
+
+    async def end_sessions(self, workspace_id: str, user_id: str) -> Evicted:
+        return await Eviction(self._ask).of((keys.sessions_name(workspace_id, user_id),))
+
+    async def ping(self) -> None:
+        await self._ask(("PING",))
+
+    async def check(self) -> None:
+        """Whether this server can keep the promise; called at the start.
+
+        Raises `Unavailable`, which says what to change.
+        """
+        with errors_in_our_words():
+            server = await self._link.redis.info()
+            limits = await self._link.redis.config_get("min-replicas-to-write")
+        if int(str(server["redis_version"]).split(".", 1)[0]) < 7:
+            raise Unavailable("redis", "older than 7.0; use Redis 7 or newer, or Valkey")
+        if server["role"] != "master":
+            raise Unavailable("redis", "this is a replica; give the address of the primary")
+        kept = {_text(name): _text(value) for name, value in limits.items()}
+        if server.get("connected_slaves", 0) and kept.get("min-replicas-to-write", "0") == "0":
+            raise Unavailable(
+                "redis",
+                "replicas are connected, but min-replicas-to-write is 0, so that a primary that"
+                " was cut off would go on answering; set it to 1",
+            )
+
+
+def _epoch() -> str:
+    """From here, not from Lua: its random gave the same first number on two fresh servers."""
+    return secrets.token_hex(16)
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

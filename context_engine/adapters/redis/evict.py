@@ -1,0 +1,52 @@
+"""Unlinking, in slices that never hold up the store: for memory and for announcements only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from context_engine import keys
+from context_engine.adapters.redis.batch import Command, Reply
+from context_engine.ports import Evicted
+
+SLICE = 100
+"""Names taken from an index, and unlinked, at once."""
+
+MOST_SCOPE_KEYS = 1_000
+"""Scope keys that one announcement names; the rest is said to be cut off."""
+
+
+class Eviction:
+    """Empties indexes and unlinks what they named. A name that is lost on the way expires."""
+
+    def __init__(self, ask: Callable[[Command], Awaitable[Reply]]) -> None:
+        self._ask = ask
+        self._scopes: dict[str, None] = {}
+        self._truncated = False
+
+    async def of(self, indexes: Iterable[str]) -> Evicted:
+        """Everything that `indexes` (sorted sets of names) hold."""
+        left, count = list(indexes), 0
+        while left:
+            popped = await asyncio.gather(*(self._ask(("ZPOPMIN", index, SLICE)) for index in left))
+            # Each reply lists member, score, member, score.
+            count += await self._unlink(dict.fromkeys(n for reply in popped for n in reply[::2]))
+            left = [i for i, reply in zip(left, popped, strict=True) if len(reply) == 2 * SLICE]
+        return Evicted(count, tuple(self._scopes), self._truncated)
+
+    async def _unlink(self, names: Iterable[bytes]) -> int:
+        todo = list(names)
+        slices = [todo[at : at + SLICE] for at in range(0, len(todo), SLICE)]
+        counts = await asyncio.gather(*(self._ask(("UNLINK", *slice_)) for slice_ in slices))
+        for name in todo:
+            self._announce(name)
+        return sum(counts)
+
+    def _announce(self, name: bytes) -> None:
+        scope = keys.scope_key_in(name.decode())
+        if scope is None or scope in self._scopes:
+            return
+        if len(self._scopes) < MOST_SCOPE_KEYS:
+            self._scopes[scope] = None
+        else:
+            self._truncated = True

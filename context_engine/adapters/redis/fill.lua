@@ -1,0 +1,80 @@
+#!lua
+-- Stores what a build made, if nothing it depends on was marked since it read the clock.
+-- KEYS: marks, session, the user's sessions, the entries, the index of each tag.
+-- ARGV: epoch, reign, life of the marks in ms, number of entries, number of tags; for the
+--       session: tag of the user's access, the build's clock, coordinates or '' for none,
+--       context hash, seconds; for each entry: group, clock, built, expires, hash, payload, tags;
+--       the tags; for each tag the numbers of the entries that carry it, one digit each.
+-- A group is stored whole or not at all: 'e' for the answer, 'm' for a session's derived text.
+-- Returns 1 when the answer was stored, else 0.
+local marks, session, sessions = KEYS[1], KEYS[2], KEYS[3]
+local epoch, server, life = ARGV[1], ARGV[2], ARGV[3]
+local entries, tags = tonumber(ARGV[4]), tonumber(ARGV[5])
+if redis.call('HGET', marks, '#epoch') ~= epoch or reign() ~= server then
+  return 0
+end
+local now = milliseconds()
+redis.call('PEXPIRE', marks, life)
+
+if ARGV[8] ~= '' then
+  local ended = redis.call('HGET', marks, ARGV[6])
+  if not ended or tonumber(ended) <= tonumber(ARGV[7]) then
+    keep_session(session, sessions, ARGV[8], ARGV[9], ARGV[10], now)
+  end
+end
+
+local ENTRY, FIELDS = 10, 7
+local first_tag = ENTRY + entries * FIELDS
+local group, clock = {}, {}
+for entry = 1, entries do
+  group[entry] = ARGV[ENTRY + (entry - 1) * FIELDS + 1]
+  clock[entry] = tonumber(ARGV[ENTRY + (entry - 1) * FIELDS + 2])
+end
+
+local refused, carriers = {}, {}
+for first = 1, tags, SLICE do
+  local last = math.min(first + SLICE - 1, tags)
+  local found = redis.call('HMGET', marks, unpack(ARGV, first_tag + first, first_tag + last))
+  for tag = first, last do
+    local mark = tonumber(found[tag - first + 1] or 0)
+    carriers[tag] = {string.byte(ARGV[first_tag + tags + tag], 1, -1)}
+    for i, digit in ipairs(carriers[tag]) do
+      local entry = digit - 48
+      carriers[tag][i] = entry
+      if mark > clock[entry] then
+        refused[group[entry]] = true
+      end
+    end
+  end
+end
+
+for entry = 1, entries do
+  if not refused[group[entry]] then
+    local arg, name = ENTRY + (entry - 1) * FIELDS, KEYS[3 + entry]
+    redis.call('HSET', name, 'n', name, 'e', epoch, 'r', server, 'c', ARGV[arg + 2],
+      'b', ARGV[arg + 3], 'x', ARGV[arg + 4], 'h', ARGV[arg + 5], 'p', ARGV[arg + 6],
+      't', ARGV[arg + 7])
+    redis.call('PEXPIREAT', name, ARGV[arg + 4])
+    if group[entry] == 'm' then
+      redis.call('ZADD', sessions, ARGV[arg + 4], name)
+      redis.call('EXPIRE', sessions, ARGV[10])
+    end
+  end
+end
+
+-- The reverse index says whom to unlink, never what is true; it sheds names that have expired.
+for tag = 1, tags do
+  local index, members = KEYS[3 + entries + tag], {}
+  for _, entry in ipairs(carriers[tag]) do
+    if not refused[group[entry]] then
+      members[#members + 1] = ARGV[ENTRY + (entry - 1) * FIELDS + 4]
+      members[#members + 1] = KEYS[3 + entry]
+    end
+  end
+  if #members > 0 then
+    redis.call('ZREMRANGEBYSCORE', index, '-inf', now)
+    redis.call('ZADD', index, unpack(members))
+    redis.call('PEXPIRE', index, life)
+  end
+end
+return refused['e'] and 0 or 1
