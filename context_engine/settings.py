@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from context_engine.errors import Rejected
 
 
 def _long_enough(secret: SecretStr) -> SecretStr:
@@ -56,10 +58,29 @@ class Settings(BaseSettings):
     invalidation_group: str = "context-invalidation"
 
 
-@lru_cache(maxsize=1)
-def settings() -> Settings:
-    """The settings of this process, read from the environment once.
+DEV_ENV = Path(".context-engine") / "dev.env"
+"""Where `context-engine dev` leaves the addresses of its local stack."""
 
-    Raises pydantic's `ValidationError`, which names the setting that is missing or wrong.
+
+def load(env_file: Path | None = None) -> Settings:
+    """The settings of this process: the environment, and below it `env_file`.
+
+    Raises `SettingsError`, which names each setting that is missing or wrong, and no value.
     """
-    return Settings()
+    try:
+        return Settings(_env_file=env_file)
+    except ValidationError as error:
+        raise SettingsError(error) from None
+
+
+class SettingsError(Rejected):
+    """A setting is missing or wrong."""
+
+    code = "settings"
+
+    def __init__(self, error: ValidationError) -> None:
+        faults = [
+            f"CONTEXT_{'.'.join(map(str, fault['loc'])).upper()}: {fault['msg']}"
+            for fault in error.errors(include_url=False, include_input=False)
+        ]
+        super().__init__("; ".join(faults))

@@ -1,0 +1,60 @@
+"""Commands that prepare a deployment: `migrate`, `topics`, `schema`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workers.cli.shared import Exit, JsonFlag, config, console, run, show_json, stderr
+
+
+def migrate() -> None:
+    """Brings the database to this version's schema. Safe to run twice, and by two at once.
+
+    Example: context-engine migrate
+    """
+    from context_engine.adapters.sql.migrate import upgrade
+
+    settings = config()
+    with console.status("migrating"):
+        run(upgrade(settings.database_url.get_secret_value()))
+    console.print("database is at this version's schema")
+
+
+def topics(as_json: JsonFlag = False) -> None:
+    """Makes the topics that are missing and checks those that are there.
+
+    Example: context-engine topics --json
+    """
+    from events.topics import Topics, ensure
+
+    settings = config()
+    made = Topics.of(settings)
+    with stderr.status("topics"):
+        run(ensure(settings.kafka_bootstrap, made))
+    if as_json:
+        show_json([{"name": t.name, "partitions": t.partitions} for t in made.all()])
+        return
+    for topic in made.all():
+        console.print(f"{topic.name:<36} {topic.partitions:>3} partitions", highlight=False)
+
+
+def schema(
+    directory: Annotated[Path, typer.Argument(help="Where to write.")] = Path("docs/schema"),
+    check: Annotated[bool, typer.Option("--check", help="Only say what is out of date.")] = False,
+) -> None:
+    """Writes the JSON Schema of every contract.
+
+    Example: context-engine schema docs/schema
+    """
+    from events.schema import stale, write
+
+    if check:
+        old = stale(directory)
+        for name in old:
+            console.print(f"out of date: {name}", markup=False)
+        raise typer.Exit(Exit.FAILED if old else Exit.OK)
+    for path in write(directory):
+        console.print(str(path), markup=False)

@@ -1,0 +1,110 @@
+"""`build` and `emit`: one request, one change, by hand."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Optional
+
+import typer
+from pydantic import ValidationError
+
+from context_engine.changes import domain_change
+from context_engine.errors import InvalidRequest
+from context_engine.models import ContextBuildInput, invalid
+from workers.cli.shared import JsonFlag, config, console, leave, run, show_json
+
+Text = Optional[str]  # noqa: UP045 - typer reads this at run time
+
+
+def build(
+    user: Annotated[str, typer.Option(help="User for whom the agent acts.")],
+    workspace: Annotated[str, typer.Option(help="Workspace id.")],
+    table: Annotated[list[str], typer.Option(help="Table id; the first is the one asked for.")] = [],  # noqa: B006 - typer's way
+    view: Text = None,
+    project: Text = None,
+    task: Text = None,
+    team: Text = None,
+    organization: Text = None,
+    workflow: Text = None,
+    conversation: Text = None,
+    session: Text = None,
+    agent: Annotated[list[str], typer.Option(help="Agent id, outermost first.")] = [],  # noqa: B006
+    message: Text = None,
+    locale: Text = None,
+    timezone: Text = None,
+    fresh: Annotated[bool, typer.Option(help="Never from a cache.")] = False,
+    strict: Annotated[bool, typer.Option(help="Every coordinate must be in sight.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the answer.")] = 15.0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Asks for one context over the bus and shows it.
+
+    A coordinate that is left out is inherited from the session, if one is named.
+
+    Example: context-engine build --user usr-ana --workspace ws-delivery --table tbl-tasks
+    """
+    from events.client import ContextClient
+    from events.messages import BuildOptions, ContextReady
+    from workers.show import context_panel
+
+    given = {
+        "tableIds": table, "viewId": view, "projectId": project, "taskId": task,
+        "teamId": team, "organizationId": organization, "workflowId": workflow,
+        "conversationId": conversation, "sessionId": session, "agentStack": agent,
+        "message": message, "locale": locale, "timezone": timezone,
+    }  # fmt: skip
+    fields = {name: value for name, value in given.items() if value not in (None, [])}
+    try:
+        request = ContextBuildInput.model_validate(
+            {"userId": user, "workspaceId": workspace, **fields}
+        )
+    except ValidationError as error:
+        leave(invalid(error))
+
+    async def ask() -> ContextReady:
+        async with ContextClient(config()) as client:
+            options = BuildOptions(fresh=fresh, strict=strict)
+            return await client.request(request, options=options, timeout=timeout)
+
+    ready = run(ask())
+    if as_json:
+        show_json(ready.model_dump(mode="json"))
+    else:
+        console.print(context_panel(ready.context))
+
+
+def emit(
+    change: Annotated[
+        str,
+        typer.Argument(help="A domain change as JSON, or - for standard input."),
+    ],
+    as_json: JsonFlag = False,
+) -> None:
+    """Emits one domain change to its topic; it takes back what it makes untrue.
+
+    Example: context-engine emit '{"type":"member.changed","workspaceId":"ws-delivery",
+    "userId":"usr-ana","op":"updated"}'
+    """
+    from events.client import ContextClient
+    from events.records import Position
+
+    text = sys.stdin.read() if change == "-" else change
+    try:
+        parsed = domain_change.validate_json(text)
+    except ValidationError as error:
+        leave(invalid(error))
+    except json.JSONDecodeError as error:
+        leave(InvalidRequest(f"not JSON: {error}", field="change"))
+
+    async def send() -> Position:
+        async with ContextClient(config()) as client:
+            return await client.emit(parsed)
+
+    position = run(send())
+    if as_json:
+        show_json(
+            {"topic": position.topic, "partition": position.partition, "offset": position.offset}
+        )
+    else:
+        console.print(f"{position.topic}[{position.partition}]@{position.offset}", markup=False)

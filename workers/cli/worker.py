@@ -1,0 +1,93 @@
+"""`context-engine worker …`: the processes that a deployment runs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Protocol
+
+import typer
+
+from context_engine.settings import Settings
+from workers import supervisor
+from workers.cli.shared import config, console
+from workers.logs import configure
+
+app = typer.Typer(no_args_is_help=True, help="Runs a worker in the foreground.")
+
+JsonLogs = Annotated[bool, typer.Option("--json", help="Log lines as JSON.")]
+
+
+class Run(Protocol):
+    """What every worker but the build worker offers."""
+
+    def __call__(
+        self, settings: Settings, *, ready: Callable[[], None], stop: asyncio.Event
+    ) -> Awaitable[int]: ...
+
+
+def say_ready(name: str) -> Callable[[], None]:
+    """Prints the line that a supervisor or a test waits for."""
+    return lambda: console.print(f"{name} ready", highlight=False)
+
+
+async def until_signalled(run: Run, settings: Settings, name: str) -> int:
+    """Runs a worker until SIGTERM or SIGINT asks it to finish; the exit code."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return await run(settings, ready=say_ready(name), stop=stop)
+
+
+@app.command()
+def build(json_logs: JsonLogs = False) -> None:
+    """Answers build requests.
+
+    Example: context-engine worker build
+    """
+    from workers.build import main
+    from workers.runner import run
+
+    settings = config()
+    configure(json_logs)
+    raise typer.Exit(run(main(settings, ready=say_ready("build"))))
+
+
+@app.command()
+def invalidate(json_logs: JsonLogs = False) -> None:
+    """Takes back what domain changes make untrue.
+
+    Example: context-engine worker invalidate
+    """
+    from workers.invalidate import run as consume
+    from workers.runner import run
+
+    settings = config()
+    configure(json_logs)
+    raise typer.Exit(run(until_signalled(consume, settings, "invalidate")))
+
+
+@app.command()
+def relay(json_logs: JsonLogs = False) -> None:
+    """Publishes the reference domain's outbox.
+
+    Example: context-engine worker relay
+    """
+    from workers.relay import run as publish
+    from workers.runner import run
+
+    settings = config()
+    configure(json_logs)
+    raise typer.Exit(run(until_signalled(publish, settings, "relay")))
+
+
+@app.command("all")
+def all_() -> None:
+    """Runs the three workers as processes of their own; ends when one of them ends.
+
+    Example: context-engine worker all
+    """
+    config()
+    raise typer.Exit(asyncio.run(supervisor.run_all(say=console.print)))

@@ -1,0 +1,149 @@
+"""Runs workers as child processes: started together, ready together, ended together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from context_engine.errors import Unavailable
+
+WORKERS = ("build", "invalidate", "relay")
+STOP_SECONDS = 25.0
+"""A worker's own bound for leaving is 20 s; past this it is killed."""
+
+
+@dataclass(slots=True)
+class WorkerProcess:
+    """One worker as a child process; its log goes to a file or to this process's stderr."""
+
+    name: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
+    process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        if self.process is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return self.process.pid
+
+    async def start(self, *, timeout: float = 60.0) -> None:
+        """Starts it and waits for its line `<name> ready`. Raises `Unavailable` with its log."""
+        log = self.log.open("ab") if self.log is not None else None
+        try:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "workers", "worker", self.name,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, **self.env},
+            )  # fmt: skip
+        finally:
+            if log is not None:
+                log.close()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._ready()
+        except TimeoutError:
+            await self.kill()
+            raise Unavailable(self.name, f"not ready within {timeout:g} s{self._tail()}") from None
+
+    async def _ready(self) -> None:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            if line.decode(errors="replace").strip() == f"{self.name} ready":
+                return
+        code = await self.process.wait()
+        raise Unavailable(self.name, f"left with exit code {code} at the start{self._tail()}")
+
+    def _tail(self) -> str:
+        if self.log is None or not self.log.exists():
+            return ""
+        lines = self.log.read_text(errors="replace").splitlines()[-15:]
+        return ":\n" + "\n".join(lines) if lines else ""
+
+    async def stop(self) -> int | None:
+        """SIGTERM, then SIGKILL past its bound; the exit code."""
+        process = self.process
+        if process is None:
+            return None
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await process.wait()
+            except TimeoutError:
+                await self.kill()
+        return process.returncode
+
+    async def kill(self) -> None:
+        """SIGKILL, at once."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.kill()
+            await self.process.wait()
+
+
+@asynccontextmanager
+async def workers(
+    names: Sequence[str] = WORKERS,
+    *,
+    env: Mapping[str, str] | None = None,
+    logs: Path | None = None,
+) -> AsyncIterator[dict[str, WorkerProcess]]:
+    """These workers, all ready when the block begins and all gone when it ends."""
+    made = {
+        name: WorkerProcess(name, env or {}, logs / f"{name}.log" if logs else None)
+        for name in names
+    }
+    try:
+        async with asyncio.TaskGroup() as starting:
+            for worker in made.values():
+                starting.create_task(worker.start())
+        yield made
+    except* Unavailable as group:
+        raise group.exceptions[0] from None
+    finally:
+        await asyncio.gather(*(worker.stop() for worker in made.values()))
+
+
+async def first_exit(made: Mapping[str, WorkerProcess]) -> tuple[str, int]:
+    """Waits until one of them ends: its name and exit code."""
+
+    async def ended(worker: WorkerProcess) -> tuple[str, int]:
+        assert worker.process is not None
+        return worker.name, await worker.process.wait()
+
+    tasks = [asyncio.create_task(ended(worker)) for worker in made.values()]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return done.pop().result()
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def run_all(*, say: Callable[[str], object]) -> int:
+    """The three workers until a signal, or until one of them ends: then the rest end too."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with workers() as made:
+        say("workers ready")
+        ended = asyncio.create_task(first_exit(made))
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not ended.done():
+            ended.cancel()
+            return 0
+        name, code = ended.result()
+        say(f"{name} ended with exit code {code}: stopping the others")
+        return code or 1
