@@ -29,9 +29,9 @@ class Eviction:
         left, count = list(indexes), 0
         while left:
             popped = await asyncio.gather(*(self._ask(("ZPOPMIN", index, SLICE)) for index in left))
-            # Each reply lists member, score, member, score.
-            count += await self._unlink(dict.fromkeys(n for reply in popped for n in reply[::2]))
-            left = [i for i, reply in zip(left, popped, strict=True) if len(reply) == 2 * SLICE]
+            names = dict.fromkeys(name for reply in popped for name, _score in reply)
+            count += await self._unlink(names)
+            left = [i for i, reply in zip(left, popped, strict=True) if len(reply) == SLICE]
         return Evicted(count, tuple(self._scopes), self._truncated)
 
     async def _unlink(self, names: Iterable[bytes]) -> int:
