@@ -62,7 +62,7 @@ class Stored:
 
 
 @dataclass(slots=True)
-class _Session:
+class StoredSession:
     name: str
     record: SessionRecord
     ends_ms: int
@@ -81,21 +81,21 @@ class MemoryCache:
         self.reign = Reign(secrets.token_hex(20))
         self.marks: dict[str, Marks] = {}
         self.entries: dict[str, Stored] = {}
-        self._sessions: dict[str, _Session] = {}
+        self.sessions: dict[str, StoredSession] = {}
         self._indexes: dict[str, dict[str, int]] = {}
         self._now, self._life_ms = now, 2 * ttl_seconds * 1000
         self._shed_at = 1_024
 
     def flush(self) -> None:
         """Loses everything, as a store that was emptied."""
-        for held in (self.marks, self.entries, self._sessions, self._indexes):
+        for held in (self.marks, self.entries, self.sessions, self._indexes):
             held.clear()
 
     # -- reading -------------------------------------------------------------------------------
 
     async def session(self, scope: Scope) -> SessionRecord | None:
         name = keys.session_name(scope)
-        kept = self._sessions.get(name) if scope.has_session else None
+        kept = self.sessions.get(name) if scope.has_session else None
         if kept is None or kept.ends_ms <= self._now() or kept.name != name:
             return None
         return kept.record
@@ -192,7 +192,7 @@ class MemoryCache:
 
     def _keep_session(self, scope: Scope, record: SessionRecord, seconds: int) -> None:
         name, ends = keys.session_name(scope), self._now() + seconds * 1000
-        self._sessions[name] = _Session(name, record, ends)
+        self.sessions[name] = StoredSession(name, record, ends)
         self._indexes.setdefault(_sessions_of(scope), {})[name] = ends
 
     def _shed(self) -> None:
@@ -202,8 +202,8 @@ class MemoryCache:
         now = self._now()
         for name in [n for n, s in self.entries.items() if s.entry.expires_ms <= now]:
             del self.entries[name]
-        for session in [n for n, s in self._sessions.items() if s.ends_ms <= now]:
-            del self._sessions[session]
+        for session in [n for n, s in self.sessions.items() if s.ends_ms <= now]:
+            del self.sessions[session]
         for index, members in list(self._indexes.items()):
             kept = {name: ends for name, ends in members.items() if ends > now}
             if kept:
@@ -271,7 +271,7 @@ class MemoryCache:
         return Evicted(len(gone), tuple(scopes[:MOST_SCOPE_KEYS]), len(scopes) > MOST_SCOPE_KEYS)
 
     def _drop(self, name: str) -> bool:
-        entry, session = self.entries.pop(name, None), self._sessions.pop(name, None)
+        entry, session = self.entries.pop(name, None), self.sessions.pop(name, None)
         return entry is not None or session is not None
 
     async def ping(self) -> None:
