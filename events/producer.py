@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 MIB = 1024 * 1024
 DEFAULT_MAX_RECORD_BYTES = 4 * MIB
 RECORD_OVERHEAD_BYTES = 64 * 1024  # batch framing: what the client adds around one record
+RETRY_SECONDS = 0.5
 
 
 class RecordRefused(Rejected):
@@ -74,8 +75,22 @@ class Producer:
         self._client_id = client_id
         self._client: AIOKafkaProducer | None = None
 
-    async def start(self) -> None:
-        """Connect. Raises Unavailable when the broker does not answer within the time-out."""
+    async def start(self, *, patience: float = 10.0) -> None:
+        """Connect, trying again for `patience` seconds. Raises Unavailable after that."""
+        deadline = asyncio.get_running_loop().time() + patience
+        while self._client is None:
+            try:
+                self._client = await self._connect(deadline)
+            except (KafkaError, TimeoutError, OSError) as error:
+                if asyncio.get_running_loop().time() + RETRY_SECONDS >= deadline:
+                    raise Unavailable(
+                        "broker",
+                        f"{self._bootstrap} does not answer ({_reason(error)}): check that it "
+                        "runs and that CONTEXT_KAFKA_BOOTSTRAP is its address",
+                    ) from error
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _connect(self, deadline: float) -> AIOKafkaProducer:
         largest = max([DEFAULT_MAX_RECORD_BYTES, *self._limits.values()])
         client = AIOKafkaProducer(
             bootstrap_servers=self._bootstrap,
@@ -87,16 +102,12 @@ class Producer:
             request_timeout_ms=int(self._timeout * 1000),
         )
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout_at(deadline):
                 await client.start()
-        except (KafkaError, TimeoutError, OSError) as error:
+        except BaseException:
             await self._stop_client(client)
-            raise Unavailable(
-                "broker",
-                f"{self._bootstrap} does not answer ({_reason(error)}): "
-                "check that it runs and that CONTEXT_KAFKA_BOOTSTRAP is its address",
-            ) from error
-        self._client = client
+            raise
+        return client
 
     async def stop(self) -> None:
         """Send what waits and disconnect; gives up after the time-out."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import faust
+from faust.streams import Stream
 from faust.types import StreamT, TransportT
 from mode import CrashingSupervisor
 
@@ -55,14 +56,18 @@ class BuildApp(faust.App):
         )
 
         async def build(stream: StreamT[bytes]) -> None:
-            await requests.consume(stream)
+            await requests.consume(cast("Stream[bytes]", stream))
 
         self.agent(topic, name="build", concurrency=1)(build)
 
     @property
     def build_consumer(self) -> BuildConsumer:
         """The consumer, with the additions of workers/transport.py."""
-        return cast(BuildConsumer, self.consumer)
+        return cast("BuildConsumer", self.consumer)
+
+    async def unfetched(self) -> int:
+        """How many requests wait at the broker in this worker's partitions."""
+        return await self.build_consumer.unfetched()
 
     def on_rebalance_start(self) -> None:
         """Called in the consumer's thread as soon as partitions may move."""

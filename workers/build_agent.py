@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import structlog
-from faust.types import TP, EventT, StreamT
+from faust.streams import Stream
+from faust.types import TP, ChannelT, EventT
 
 from events.producer import RecordRefused
-from events.records import OutgoingRecord, Position, RawMessage
+from events.records import Headers, OutgoingRecord, Position, RawMessage
 from workers.acks import FinishedPrefix, Taken
 
 log = structlog.get_logger(__name__)
+
+UNACKNOWLEDGED_PER_SLOT = 32
+
+Event = EventT[Any]  # the key and value that faust decoded, which nobody uses
 
 Outcome = Sequence[OutgoingRecord]
 Handler = Callable[[RawMessage], Awaitable[Outcome]]
@@ -34,7 +39,11 @@ class Sender(Protocol):
 
 
 class BuildAgent:
-    """Runs `handler` on at most `max_in_flight` requests at a time."""
+    """Runs `handler` on at most `max_in_flight` requests at a time.
+
+    Requests that are answered but wait for a slower one at the front of their partition are
+    bounded too: they are what a killed worker's successor answers a second time.
+    """
 
     def __init__(
         self,
@@ -48,22 +57,23 @@ class BuildAgent:
         self._sender = sender
         self._on_refused = on_refused
         self._slots = asyncio.Semaphore(max_in_flight)
-        self._prefixes: dict[TP, FinishedPrefix[EventT]] = {}
+        self._max_unacknowledged = max_in_flight * UNACKNOWLEDGED_PER_SLOT
+        self._prefixes: dict[TP, FinishedPrefix[Event]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._buffer: asyncio.Queue[EventT] | None = None
+        self._acknowledged = asyncio.Event()
+        self._buffer: asyncio.Queue[Event] | None = None
         self._closing = False
         self.in_flight = 0
         self.finished_total = 0
         self.failure: BaseException | None = None
         self.failed = asyncio.Event()
 
-    async def consume(self, stream: StreamT[bytes]) -> None:
+    async def consume(self, stream: Stream[bytes]) -> None:
         """The body of the faust agent."""
-        stream = stream.noack()
-        self._buffer = stream.channel.queue
-        events: AsyncIterator[EventT] = stream.events()
+        self._buffer = cast("ChannelT[bytes]", stream.channel).queue
+        events = cast("AsyncIterator[Event]", stream.noack().events())
         async for event in events:
             await self._take(event)
 
@@ -71,6 +81,11 @@ class BuildAgent:
     def buffered(self) -> int:
         """Requests that faust holds for this agent, not taken yet."""
         return self._buffer.qsize() if self._buffer is not None else 0
+
+    @property
+    def unacknowledged(self) -> int:
+        """Requests taken whose acknowledgement is still to come."""
+        return sum(prefix.unreleased for prefix in self._prefixes.values())
 
     @property
     def has_room(self) -> bool:
@@ -93,6 +108,7 @@ class BuildAgent:
             prefix = self._prefixes.pop(partition, None)
             if prefix is not None:
                 prefix.abandon()
+        self._acknowledged.set()
 
     async def close(self) -> None:
         """Cancel what still runs; it stays unacknowledged and is read again."""
@@ -102,19 +118,22 @@ class BuildAgent:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1.0)
 
-    async def _take(self, event: EventT) -> None:
+    async def _take(self, event: Event) -> None:
         prefix = self._prefixes.get(event.message.tp)
         if prefix is None:
             prefix = self._prefixes[event.message.tp] = FinishedPrefix()
         taken = prefix.take(event)
         self.in_flight += 1
         self._idle.clear()
+        while self.unacknowledged > self._max_unacknowledged:
+            self._acknowledged.clear()
+            await self._acknowledged.wait()
         await self._slots.acquire()
         task = asyncio.create_task(self._handle(taken))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _handle(self, taken: Taken[EventT]) -> None:
+    async def _handle(self, taken: Taken[Event]) -> None:
         raw = raw_message(taken.item)
         try:
             await self._answer(raw)
@@ -128,6 +147,7 @@ class BuildAgent:
             self.finished_total += 1
             for event in taken.finish():
                 event.ack()
+                self._acknowledged.set()
         finally:
             self._slots.release()
             self.in_flight -= 1
@@ -163,7 +183,7 @@ class BuildAgent:
         self.failed.set()
 
 
-def raw_message(event: EventT) -> RawMessage:
+def raw_message(event: Event) -> RawMessage:
     """The record behind `event` as it came: faust keeps seconds and folds repeated headers."""
     message = event.message
     return RawMessage(
@@ -173,5 +193,5 @@ def raw_message(event: EventT) -> RawMessage:
         timestamp=round((message.timestamp or 0.0) * 1000),
         key=message.key,
         value=message.value,
-        headers=tuple(message.headers or ()),
+        headers=cast("Headers", tuple(message.headers or ())),
     )

@@ -50,7 +50,7 @@ async def serve(
     max_in_flight: int = 256,
     on_refused: RefusedHandler | None = None,
     on_ready: Callable[[], None] = lambda: None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: Limits = Limits(),
 ) -> ExitCode:
     """Answer requests until SIGTERM or SIGINT, or until something ends it; the reason as a code.
 
@@ -68,13 +68,22 @@ async def serve(
 
 
 def run(main: Coroutine[Any, Any, int]) -> int:
-    """Run `main` on uvloop where it is there; its result is the exit code."""
+    """Run `main` on uvloop where it is there; its result is the exit code.
+
+    A part that is away at the start is told on stderr, and the code is UNAVAILABLE.
+    """
     try:
         import uvloop
+
+        new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     except ImportError:
-        return asyncio.run(main)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
+        new_loop = asyncio.new_event_loop
+    try:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            return runner.run(main)
+    except Unavailable as error:
+        print(f"build worker: {error.message}", file=sys.stderr, flush=True)
+        return ExitCode.UNAVAILABLE
 
 
 async def _live(
@@ -84,10 +93,8 @@ async def _live(
     on_ready: Callable[[], None],
     limits: Limits,
 ) -> ExitCode:
-    watchdog = Watchdog(
-        requests, lambda: app.build_consumer.unfetched(), stall_seconds=limits.stall
-    )
-    tasks = {
+    watchdog = Watchdog(requests, app.unfetched, stall_seconds=limits.stall)
+    tasks: dict[str, asyncio.Future[Any]] = {
         "stop": asyncio.ensure_future(stop.wait()),
         "failed": asyncio.ensure_future(requests.failed.wait()),
         "crashed": asyncio.ensure_future(app._crashed.wait()),
@@ -187,5 +194,7 @@ class _ForcedExit:
 
     @staticmethod
     def _exit(after: float, code: ExitCode) -> None:
-        print(f"build worker: did not stop within {after:.0f} s; leaving", file=sys.stderr, flush=True)
+        print(
+            f"build worker: did not stop within {after:.0f} s; leaving", file=sys.stderr, flush=True
+        )
         os._exit(code or ExitCode.FAILED)

@@ -39,7 +39,7 @@ class BenchRequest(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    requestId: str  # noqa: N815 - the name on the wire
+    requestId: str
     input: ContextBuildInput
 
 

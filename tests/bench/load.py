@@ -128,7 +128,9 @@ class Load:
         await self._producer.start()
         await self._consumer.start()
         partitions = await self._producer.partitions_for(self._replies_topic)
-        self._consumer.assign([TopicPartition(self._replies_topic, number) for number in partitions])
+        self._consumer.assign(
+            [TopicPartition(self._replies_topic, number) for number in partitions]
+        )
         await self._consumer.seek_to_end()
         self._reader = asyncio.create_task(self._read())
         return self
