@@ -154,7 +154,7 @@ async def minimal_faust() -> None:
         consumer._fetch_max_wait_ms = 20  # the small broker holds a fetch to its end
         return consumer
 
-    driver.AIOKafkaConsumerThread._create_worker_consumer = with_short_poll  # type: ignore[method-assign]
+    driver.AIOKafkaConsumerThread._create_worker_consumer = with_short_poll  # type: ignore[method-assign,assignment]
     app = faust.App(
         "bench-minimal-faust",
         broker=f"kafka://{bootstrap}",

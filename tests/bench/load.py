@@ -158,7 +158,8 @@ class Load:
         )
         async with asyncio.timeout(REPLY_TIMEOUT_SECONDS):
             await sent
-            return await reply
+            answer: bytes = await reply
+            return answer
 
     async def flood(
         self, count: int, make: MakeRequest = build_request, *, in_flight: int = IN_FLIGHT
