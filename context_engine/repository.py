@@ -20,6 +20,7 @@ from context_engine.ports import (
     Look,
     NewEntry,
     Seen,
+    SessionRecord,
     SessionWrite,
     SnapshotRecord,
     Snapshots,
@@ -89,16 +90,15 @@ class ContextRepository:
     def __init__(self, cache: ContextCache, snapshots: Snapshots, lifetimes: Lifetimes) -> None:
         self._cache, self._snapshots, self._lifetimes = cache, snapshots, lifetimes
 
-    async def session(self, scope: Scope, remarks: Remarks) -> bytes | None:
-        """The coordinates that the scope's session kept; None for a new or unreachable one."""
+    async def session(self, scope: Scope, remarks: Remarks) -> SessionRecord | None:
+        """What the scope's session kept; None for a new or unreachable one."""
         if not scope.has_session:
             return None
         try:
-            record = await self._cache.session(scope)
+            return await self._cache.session(scope)
         except Unavailable as error:
             remarks.cache_away("reading the session", error)
             return None
-        return record.coordinates if record is not None else None
 
     async def look(
         self, names: Names, effective: Effective, remarks: Remarks, *, fresh: bool
@@ -165,7 +165,7 @@ class ContextRepository:
             return
         try:
             if seen.moment is None:
-                await self._cache.found(scope.workspace_id)
+                await self._cache.found(scope.workspace_id, session)
             else:
                 await self._cache.fill(seen.moment, entries, session)
         except Unavailable:

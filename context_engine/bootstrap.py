@@ -1,0 +1,87 @@
+"""The composition root: settings in, a wired engine out. Nothing else builds adapters."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from context_engine.adapters.redis import RedisCache
+from context_engine.adapters.sql.engine import create_engine
+from context_engine.adapters.sql.outbox import SqlOutbox
+from context_engine.adapters.sql.reads import SqlDomain
+from context_engine.adapters.sql.services import DomainServices
+from context_engine.adapters.sql.snapshots import SqlSnapshots
+from context_engine.builder import Builder, Limits
+from context_engine.engine import ContextEngine
+from context_engine.ports import ContextCache, Domain, Snapshots
+from context_engine.repository import ContextRepository, Lifetimes
+from context_engine.settings import Settings, load
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything that a process may need, wired once."""
+
+    settings: Settings
+    database: AsyncEngine
+    domain: Domain
+    snapshots: Snapshots
+    cache: ContextCache
+    engine: ContextEngine
+    services: DomainServices
+    outbox: SqlOutbox
+
+
+def wire(config: Settings, database: AsyncEngine, cache: ContextCache) -> Parts:
+    """The engine over these adapters; connects to nothing."""
+    domain = SqlDomain(database)
+    snapshots = SqlSnapshots(database)
+    lifetimes = Lifetimes(
+        cache=timedelta(seconds=config.cache_ttl_seconds),
+        session=timedelta(seconds=config.session_ttl_seconds),
+    )
+    limits = Limits(
+        messages=config.max_conversation_messages,
+        compression_chars=config.compression_char_budget,
+        tag_secret=config.tag_secret.get_secret_value(),
+    )
+    engine = ContextEngine(
+        domain,
+        ContextRepository(cache, snapshots, lifetimes),
+        Builder(limits),
+        build_timeout=config.build_timeout_seconds,
+    )
+    return Parts(
+        settings=config,
+        database=database,
+        domain=domain,
+        snapshots=snapshots,
+        cache=cache,
+        engine=engine,
+        services=DomainServices(database, cache),
+        outbox=SqlOutbox(database),
+    )
+
+
+@asynccontextmanager
+async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
+    """Wires the adapters of this process and closes them at the end."""
+    config = config or load()
+    database = create_engine(config)
+    cache = RedisCache.connect(config)
+    try:
+        yield wire(config, database, cache)
+    finally:
+        await cache.close()
+        await database.dispose()
+
+
+@asynccontextmanager
+async def domain_services(config: Settings | None = None) -> AsyncIterator[DomainServices]:
+    """The domain services alone, for whoever writes."""
+    async with parts(config) as wired:
+        yield wired.services

@@ -1,0 +1,232 @@
+"""The façade: coordinates in, an answer out. Workers and embedders call `ContextEngine.build`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from context_engine import keys
+from context_engine.builder import Builder, Built, Surfaced, answered
+from context_engine.coordinates import Effective, effective
+from context_engine.errors import Unavailable
+from context_engine.keys import Rendering, Scope
+from context_engine.models.context import Source
+from context_engine.models.input import ContextBuildInput
+from context_engine.ports import Domain, Entry, Seen, SnapshotRecord
+from context_engine.repository import ContextRepository, Names, Remarks, names_of
+
+RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Waits between attempts while a part is away; the last repeats until the build's bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How one request wants to be answered.
+
+    `fresh`: never from a cache, though it fills it. `strict`: every requested coordinate that
+    is out of sight is an error.
+    """
+
+    fresh: bool = False
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answered request. `context` is the `AgentContext` as JSON, ready for the wire."""
+
+    context_id: str
+    context_hash: str
+    source: Source
+    context: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request on its way through the engine."""
+
+    request: ContextBuildInput
+    options: Options
+    scope: Scope
+    effective: Effective
+    names: Names
+    remarks: Remarks
+    last_hash: str | None = None
+    """Hash of the context that the session was answered with before."""
+    request_id: str | None = None
+    trace_id: str | None = None
+
+
+class ContextEngine:
+    """Decides whose context it is, answers from what is proven fresh, else builds it."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        repository: ContextRepository,
+        builder: Builder,
+        *,
+        build_timeout: float = 10.0,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._domain, self._repository, self._builder = domain, repository, builder
+        self._build_timeout, self._now = build_timeout, now
+
+    async def build(
+        self,
+        request: ContextBuildInput,
+        options: Options = Options(),
+        *,
+        request_id: str | None = None,
+        trace_id: str | None = None,
+    ) -> Answer:
+        """The context of `request`, proven fresh and permitted.
+
+        Raises `NotFound` for what is fatal when out of sight, `Unavailable` when the database
+        or the evidence store stays away for the whole of the build's bound.
+        """
+        asked = await self._ask(request, options, request_id, trace_id)
+        seen = await self._look(asked)
+        if seen is not None and seen.whole is not None:
+            return _cached(seen.whole, seen.now_ms)
+        return await self._within_bound(asked, seen)
+
+    async def _ask(
+        self,
+        request: ContextBuildInput,
+        options: Options,
+        request_id: str | None,
+        trace_id: str | None,
+    ) -> Asked:
+        """Resolves the effective coordinates; keys are made over them, never before."""
+        remarks = Remarks()
+        scope = keys.scope_of(
+            request.workspace_id, request.user_id, request.session_id, request.conversation_id
+        )
+        session = await self._repository.session(scope, remarks)
+        found = effective(request, session.coordinates if session is not None else None)
+        names = names_of(scope, request, found, self._rendering(request), strict=options.strict)
+        last = session.last_context_hash if session is not None else None
+        return Asked(request, options, scope, found, names, remarks, last, request_id, trace_id)
+
+    def _rendering(self, request: ContextBuildInput) -> Rendering:
+        limits = self._builder.limits
+        return Rendering(
+            request.locale, request.timezone, limits.messages, limits.compression_chars
+        )
+
+    async def _look(self, asked: Asked) -> Seen | None:
+        return await self._repository.look(
+            asked.names, asked.effective, asked.remarks, fresh=asked.options.fresh
+        )
+
+    async def _within_bound(self, asked: Asked, seen: Seen | None) -> Answer:
+        """Builds, and while a part is away tries again until the bound.
+
+        The clock of the first look serves every attempt: an older clock proves less, never more.
+        """
+        last: Unavailable | None = None
+        try:
+            async with asyncio.timeout(self._build_timeout):
+                for attempt in range(1_000_000):
+                    try:
+                        return await self._build(asked, seen)
+                    except Unavailable as away:
+                        last = away
+                        await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
+        except TimeoutError:
+            pass
+        if last is not None:
+            raise last
+        raise Unavailable("build", f"not done within {self._build_timeout:g} s; try again later")
+
+    async def _build(self, asked: Asked, seen: Seen | None) -> Answer:
+        cached = seen.surface if seen is not None else None
+        surfaced = await self._surfaced(asked, seen)
+        built = self._builder.assemble(
+            asked.request,
+            asked.effective,
+            surfaced,
+            scope_key=asked.scope.key,
+            context_id=uuid4().hex,
+            last_hash=asked.last_hash,
+            now=self._now(),
+            remarks=tuple(asked.remarks.said),
+        )
+        await self._repository.evidence(_evidence(asked, built))
+        await self._keep(asked, seen, cached, surfaced, built)
+        context = answered(built.payload, built.source, 0)[1]
+        return Answer(built.context_id, built.context_hash, built.source, context)
+
+    async def _surfaced(self, asked: Asked, seen: Seen | None) -> Surfaced:
+        """Everything read from the domain, in one snapshot of it; or the cached surface."""
+        at, inherited = asked.effective.at, frozenset(asked.effective.inherited)
+        strict = asked.options.strict
+        if seen is not None and seen.surface is not None:
+            surfaced = self._builder.reload(seen.surface, seen.now_ms, inherited, strict=strict)
+            if at.conversation_id is None:
+                return surfaced
+            async with self._domain.snapshot() as reads:
+                return await self._builder.read_dialogue(reads, at, inherited, surfaced)
+        async with self._domain.snapshot() as reads:
+            return await self._builder.read_all(reads, at, inherited, strict=strict)
+
+    async def _keep(
+        self,
+        asked: Asked,
+        seen: Seen | None,
+        cached: Entry | None,
+        surfaced: Surfaced,
+        built: Built,
+    ) -> None:
+        """Stores the surface if it is new, the whole context, and the session's two halves."""
+        if seen is None:
+            return
+        entry, names = self._repository.entry, asked.names
+        new = None
+        if cached is None:
+            new = entry(
+                names.surface, surfaced.payload, surfaced.tags, seen, passing=surfaced.passing
+            )
+        base, tags = cached or new, surfaced.tags | surfaced.dialogue_tags
+        whole = entry(
+            names.whole, built.payload, tags, seen, context_hash=built.context_hash, surface=base
+        )
+        memory = None
+        if built.memory is not None and asked.scope.has_session:
+            name = keys.memory_name(asked.scope)
+            memory = entry(name, built.memory.encode(), tags, seen, surface=base)
+        session = self._repository.session_write(
+            asked.effective, asked.scope, built.context_hash, memory
+        )
+        entries = [one for one in (new, whole) if one is not None]
+        await self._repository.keep(seen, entries, session, asked.scope)
+
+
+def _cached(entry: Entry, now_ms: int) -> Answer:
+    """A cached answer: its bytes, with the source and the age put in front."""
+    age = max(0, now_ms - entry.built_ms)
+    context_id, context = answered(entry.payload, "cache", age)
+    return Answer(context_id, entry.context_hash, "cache", context)
+
+
+def _evidence(asked: Asked, built: Built) -> SnapshotRecord:
+    at = asked.effective.at
+    return SnapshotRecord(
+        context_id=built.context_id,
+        context_hash=built.context_hash,
+        workspace_id=at.workspace_id,
+        user_id=at.user_id,
+        scope_key=asked.scope.key,
+        source=built.source,
+        summary=built.summary,
+        context=answered(built.payload, built.source, 0)[1],
+        compression=built.compression,
+        operator_trace=built.operator_trace,
+        generated_at=built.generated_at,
+        request_id=asked.request_id,
+        trace_id=asked.trace_id,
+    )

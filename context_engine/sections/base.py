@@ -1,0 +1,44 @@
+"""What every section gives: its content, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from context_engine.models.context import Status, TraceSection
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+NOT_ASKED = "not asked for"
+NOT_FOUND = "not found"
+"""One word for missing and denied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section(Generic[T_co]):
+    """A section's content, with the status and reason for the trace."""
+
+    content: T_co
+    status: Status
+    reason: str
+
+    def traced(self, chars: int) -> TraceSection:
+        return TraceSection(status=self.status, reason=self.reason, chars=chars)
+
+
+def included(content: T, reason: str = "in sight") -> Section[T]:
+    return Section(content, "included", reason)
+
+
+def trimmed(content: T, reason: str) -> Section[T]:
+    return Section(content, "trimmed", reason)
+
+
+def unavailable(content: T, reason: str) -> Section[T]:
+    return Section(content, "unavailable", reason)
+
+
+def absent(asked: object) -> Section[None]:
+    """A section without content: not asked for, or not found."""
+    return Section(None, "absent", NOT_FOUND if asked else NOT_ASKED)
