@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, Message
 
+from events.header_names import accept_any_header_name
+
 if TYPE_CHECKING:
     from workers.app import BuildApp
 
@@ -36,6 +38,7 @@ class BuildConsumerThread(driver.AIOKafkaConsumerThread):
         if not hasattr(consumer, "_fetch_max_wait_ms"):
             raise RuntimeError("this aiokafka keeps its long poll elsewhere: adapt transport.py")
         consumer._fetch_max_wait_ms = FETCH_MAX_WAIT_MS
+        accept_any_header_name()
         return consumer
 
 
