@@ -142,6 +142,8 @@ class VisibleScope(_Visible):
     view: VisibleView | None
     view_table: VisibleTable | None
     project: ProjectFacts | None
+    project_tables: tuple[VisibleTable, ...]
+    """Tables in sight that rows of the project's tasks are in: those rows decide on the tasks."""
     task: VisibleTask | None
     team: TeamFacts | None
     organization: OrganizationFacts | None
@@ -209,6 +211,7 @@ class _Resolution:
             view=view,
             view_table=view_table,
             project=self.project(),
+            project_tables=self.project_tables(),
             task=self.task(),
             team=self.team(),
             organization=self.organization(workspace),
@@ -409,6 +412,19 @@ class _Resolution:
             return self.facts.project
         self.absent("project", self.at.project_id)
         return None
+
+    def project_tables(self) -> tuple[VisibleTable, ...]:
+        project = self.facts.project
+        if project is None or project.id != self.at.project_id:
+            return ()
+        if not self._project_in_sight(project):
+            return ()
+        found = []
+        for table_id in project.task_table_ids:
+            self.tags.update({keys.schema(table_id), keys.rows(table_id)})
+            if (table := self.table(table_id)) is not None:
+                found.append(table)
+        return tuple(found)
 
     def _project_in_sight(self, project: ProjectFacts) -> bool:
         return project.is_member if project.private else RANK[self.role] >= RANK["viewer"]

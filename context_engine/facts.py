@@ -101,6 +101,8 @@ class ProjectFacts(Fact):
     due_on: str | None
     private: bool
     is_member: bool
+    task_table_ids: tuple[str, ...] = ()
+    """Tables that rows of its tasks are in; their rows decide which tasks are in sight."""
 
 
 class TaskFacts(Fact):
@@ -150,8 +152,8 @@ class ConversationFacts(Fact):
 class Facts(Fact):
     """Everything that one request's permission is decided on. None and missing: not there.
 
-    `tables` holds the requested tables, those of the requested view and task, and those that
-    tool messages of the conversation's tail ran over.
+    `tables` holds the requested tables, those of the requested view, task and project's tasks,
+    and those that tool messages of the conversation's tail ran over.
     """
 
     user: UserFacts | None = None

@@ -1,0 +1,163 @@
+"""The statement that reads all that decides permission: one, whatever the number of tables.
+
+Ids of another workspace and deleted things are simply not in it, so that a workspace that does
+not exist and one without the user take the same statement.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Text, bindparam, text
+from sqlalchemy.dialects.postgresql import ARRAY
+
+_PROJECT = """json_build_object(
+    'id', p.id, 'name', p.name, 'status', p.status, 'due_on', p.due_on::text,
+    'private', p.private,
+    'is_member', EXISTS (
+        SELECT FROM project_members pm WHERE pm.project_id = p.id AND pm.user_id = :user_id),
+    'task_table_ids', (
+        SELECT coalesce(json_agg(DISTINCT k.table_id), '[]') FROM tasks k
+        WHERE k.project_id = p.id AND k.table_id IS NOT NULL))"""
+
+_FIELDS = """(
+    SELECT coalesce(json_agg(json_build_object(
+        'id', f.id, 'name', f.name, 'type', f.type, 'primary', f."primary",
+        'linked_table_id', f.linked_table_id, 'linked_field_id', f.linked_field_id,
+        'cardinality', f.cardinality) ORDER BY f.position, f.id), '[]')
+    FROM fields f WHERE f.table_id = l.id)"""
+
+_VIEWS = """(
+    SELECT coalesce(json_agg(json_build_object(
+        'id', v.id, 'name', v.name, 'type', v.type, 'ownership', v.ownership,
+        'owner_id', v.owner_id, 'filter', v.filter, 'hidden', v.hidden,
+        'field_order', v.field_order) ORDER BY v.position, v.id), '[]')
+    FROM views v WHERE v.table_id = l.id)"""
+
+_POLICIES = """(
+    SELECT coalesce(json_agg(json_build_object(
+        'id', r.id, 'subjects', r.subjects, 'pred', r.pred, 'mode', r.mode)
+        ORDER BY r.id), '[]')
+    FROM row_policies r WHERE r.table_id = l.id)"""
+
+FACTS = text(
+    f"""
+WITH wanted AS (
+    SELECT unnest(:table_ids) AS id
+    UNION SELECT table_id FROM views WHERE id = :view_id AND workspace_id = :workspace_id
+    UNION SELECT table_id FROM tasks
+        WHERE workspace_id = :workspace_id AND (id = :task_id OR project_id = :project_id)
+    UNION SELECT unnest(m.table_ids) FROM (
+        SELECT table_ids FROM messages
+        WHERE conversation_id = :conversation_id AND workspace_id = :workspace_id
+        ORDER BY position DESC LIMIT :tail) m
+), live AS MATERIALIZED (
+    SELECT t.* FROM tables t JOIN wanted USING (id)
+    WHERE t.workspace_id = :workspace_id AND NOT t.trashed
+), mine AS MATERIALIZED (
+    SELECT team_id FROM team_members
+    WHERE workspace_id = :workspace_id AND user_id = :user_id
+)
+SELECT json_build_object(
+    'user', (SELECT json_build_object(
+        'id', u.id, 'name', u.name, 'email_norm', u.email_norm, 'locale', u.locale,
+        'timezone', u.timezone, 'active', u.active) FROM users u WHERE u.id = :user_id),
+    'workspace', (SELECT json_build_object(
+        'id', w.id, 'name', w.name, 'organization_id', w.organization_id)
+        FROM workspaces w WHERE w.id = :workspace_id),
+    'member', (SELECT json_build_object('role', m.role, 'active', m.active) FROM members m
+        WHERE m.workspace_id = :workspace_id AND m.user_id = :user_id),
+    'team_ids', (SELECT coalesce(json_agg(team_id ORDER BY team_id), '[]') FROM mine),
+    'grants', (SELECT coalesce(json_agg(json_build_object(
+        'subject_type', g.subject_type, 'subject_id', g.subject_id,
+        'scope_type', g.scope_type, 'scope_id', g.scope_id, 'role', g.role)), '[]')
+        FROM grants g
+        WHERE g.workspace_id = :workspace_id
+        AND ((g.subject_type = 'user' AND g.subject_id = :user_id)
+            OR (g.subject_type = 'team' AND g.subject_id IN (SELECT team_id FROM mine)))
+        AND ((g.scope_type = 'workspace' AND g.scope_id = :workspace_id)
+            OR (g.scope_type = 'table' AND g.scope_id IN (SELECT id FROM live)))),
+    'tables', (SELECT coalesce(json_agg(json_build_object(
+        'id', l.id, 'name', l.name, 'policy_default', l.policy_default,
+        'policies', {_POLICIES}, 'fields', {_FIELDS}, 'views', {_VIEWS})
+        ORDER BY l.position, l.id), '[]') FROM live l),
+    'project', (SELECT {_PROJECT} FROM projects p
+        WHERE p.id = :project_id AND p.workspace_id = :workspace_id),
+    'task', (SELECT json_build_object(
+        'id', k.id, 'title', k.title, 'status', k.status, 'table_id', k.table_id,
+        'record_id', k.record_id, 'assignee_id', k.assignee_id, 'due_on', k.due_on::text,
+        'project', (SELECT {_PROJECT} FROM projects p WHERE p.id = k.project_id))
+        FROM tasks k WHERE k.id = :task_id AND k.workspace_id = :workspace_id),
+    'team', (SELECT json_build_object(
+        'id', t.id, 'name', t.name,
+        'member_count', (SELECT count(*) FROM team_members tm WHERE tm.team_id = t.id),
+        'is_member', t.id IN (SELECT team_id FROM mine))
+        FROM teams t WHERE t.id = :team_id AND t.workspace_id = :workspace_id),
+    'organization', (SELECT json_build_object(
+        'id', o.id, 'name', o.name, 'role', (SELECT om.role FROM organization_members om
+            WHERE om.organization_id = o.id AND om.user_id = :user_id))
+        FROM organizations o WHERE o.id = :organization_id),
+    'workflow', (SELECT json_build_object('id', f.id, 'name', f.name, 'status', f.status)
+        FROM workflows f WHERE f.id = :workflow_id AND f.workspace_id = :workspace_id),
+    'agents', (SELECT coalesce(json_agg(json_build_object(
+        'id', a.id, 'name', a.name, 'max_role', a.max_role, 'table_ids', a.table_ids)
+        ORDER BY array_position(:agent_stack, a.id)), '[]')
+        FROM agents a WHERE a.id = ANY(:agent_stack) AND a.workspace_id = :workspace_id),
+    'conversation', (SELECT json_build_object(
+        'id', c.id, 'title', c.title, 'is_participant', EXISTS (
+            SELECT FROM participants cp
+            WHERE cp.conversation_id = c.id AND cp.user_id = :user_id))
+        FROM conversations c
+        WHERE c.id = :conversation_id AND c.workspace_id = :workspace_id)
+)::text
+"""  # noqa: S608 - the parts are constants of this module
+).bindparams(
+    bindparam("table_ids", type_=ARRAY(Text)),
+    bindparam("agent_stack", type_=ARRAY(Text)),
+    *(
+        bindparam(name, type_=Text)
+        for name in (
+            "workspace_id",
+            "user_id",
+            "view_id",
+            "task_id",
+            "project_id",
+            "team_id",
+            "organization_id",
+            "workflow_id",
+            "conversation_id",
+        )
+    ),
+)
+
+DIALOGUE = text(
+    """
+WITH edge AS (
+    SELECT min(position) AS position FROM (
+        SELECT position FROM messages
+        WHERE conversation_id = :conversation_id
+        ORDER BY position DESC LIMIT :tail) last
+), start AS (
+    SELECT coalesce(max(position), 0) AS position FROM messages
+    WHERE conversation_id = :conversation_id AND role <> 'tool'
+    AND position <= (SELECT position FROM edge)
+), shown AS (
+    SELECT m.*, m.content AS text FROM messages m
+    WHERE m.conversation_id = :conversation_id
+    AND m.position >= (SELECT position FROM start)
+    UNION ALL
+    (SELECT m.*, left(m.content, :older_chars) AS text FROM messages m
+    WHERE m.conversation_id = :conversation_id AND m.role <> 'tool'
+    AND m.position < (SELECT position FROM start)
+    ORDER BY m.position DESC LIMIT :older)
+)
+SELECT json_build_object(
+    'messages', (SELECT coalesce(json_agg(json_build_object(
+        'id', s.id, 'role', s.role, 'author_id', s.author_id, 'content', s.text,
+        'chars', s.chars, 'tool_calls', s.tool_calls, 'tool_call_id', s.tool_call_id,
+        'on_behalf_of', s.on_behalf_of, 'table_ids', s.table_ids, 'rights', s.rights,
+        'at', s.created_at) ORDER BY s.position), '[]') FROM shown s),
+    'message_count', c.message_count,
+    'total_chars', c.total_chars
+)::text
+FROM conversations c WHERE c.id = :conversation_id
+"""
+).bindparams(bindparam("conversation_id", type_=Text))

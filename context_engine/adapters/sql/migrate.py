@@ -1,0 +1,39 @@
+"""Brings a database to this version's schema, by alembic, over the application's own driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, text
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+from context_engine.adapters.sql.faults import database_faults
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+LOCK = 4_021_776_001
+"""Advisory lock that lets one process migrate at a time; any number, always this one."""
+
+
+async def upgrade(url: str) -> None:
+    """Runs the migrations that are missing; two processes at once take turns.
+
+    Raises `Unavailable` when the database is away.
+    """
+    engine = create_async_engine(url, poolclass=NullPool, connect_args={"timeout": 10})
+    try:
+        async with database_faults(), engine.begin() as connection:
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+            await connection.run_sync(_upgrade)
+    finally:
+        await engine.dispose()
+
+
+def _upgrade(connection: Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

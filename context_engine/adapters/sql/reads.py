@@ -1,0 +1,195 @@
+"""One consistent reading of the domain: facts, dialogue, counts. Three statements at most."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, false, func, or_, select, true
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from context_engine.access import VisibleConversation, VisibleScope, VisibleTable
+from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.facts import DIALOGUE, FACTS
+from context_engine.adapters.sql.faults import database_faults, sqlstate
+from context_engine.adapters.sql.predicates import compile_predicate
+from context_engine.facts import DialogueFacts, Facts
+from context_engine.keys import Coordinates
+from context_engine.models.sections import Count
+from context_engine.ports import Counts, DomainReads
+
+OLDER_MESSAGES = 40
+"""Messages before the tail that a summary may take from."""
+
+OLDER_CHARS = 2_000
+"""Characters of an older message that are read."""
+
+GROUP_REACH = 30
+"""Messages beyond the tail whose tools' tables are looked at, since the tail reaches back."""
+
+QUERY_CANCELED = "57014"
+TOO_SLOW = "the database took too long"
+CLOSED = "done"
+"""Status of a task that is not open any more."""
+
+
+class SqlReads:
+    """`DomainReads` over one connection; in a write's transaction it sees the write."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def facts(self, at: Coordinates, *, tail: int) -> Facts:
+        """All that decides permission for `at`."""
+        parameters = {
+            "workspace_id": at.workspace_id,
+            "user_id": at.user_id,
+            "table_ids": list(at.table_ids),
+            "view_id": at.view_id,
+            "task_id": at.task_id,
+            "project_id": at.project_id,
+            "team_id": at.team_id,
+            "organization_id": at.organization_id,
+            "workflow_id": at.workflow_id,
+            "agent_stack": list(at.agent_stack),
+            "conversation_id": at.conversation_id,
+            "tail": tail + GROUP_REACH if tail else 0,
+        }
+        async with database_faults():
+            found = await self._connection.scalar(FACTS, parameters)
+        return Facts.model_validate_json(found)
+
+    async def dialogue(self, conversation: VisibleConversation, *, tail: int) -> DialogueFacts:
+        """The tail in whole groups, and what a summary may take from."""
+        parameters = {
+            "conversation_id": conversation.facts.id,
+            "tail": tail,
+            "older": OLDER_MESSAGES,
+            "older_chars": OLDER_CHARS,
+        }
+        async with database_faults():
+            found = await self._connection.scalar(DIALOGUE, parameters)
+        return DialogueFacts.model_validate_json(found) if found else DialogueFacts()
+
+    async def counts(self, scope: VisibleScope) -> Counts:
+        """Every count in one statement; where that takes too long, no number at all."""
+        columns = _count_columns(scope)
+        if not columns:
+            return Counts()
+        statement = select(*(column.label(name) for name, column in columns.items()))
+        try:
+            async with database_faults_but_timeouts():
+                row = (await self._connection.execute(statement)).one()
+        except StatementTooSlow:
+            return _uncounted(scope)
+        found = dict(zip(columns, row, strict=True))
+        return Counts(
+            tables={one.id: Count.of(found[f"table {one.id}"]) for one in scope.tables},
+            view=_view_count(scope, found),
+            project_tasks=_optional(found.get("tasks")),
+            project_open_tasks=_optional(found.get("open tasks")),
+            task_row_visible=bool(found.get("task row", True)),
+        )
+
+
+class SqlDomain:
+    """`Domain` on PostgreSQL's primary."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[DomainReads]:
+        """A REPEATABLE READ, read-only transaction."""
+        async with database_faults(), self._engine.connect() as connection:
+            yield SqlReads(connection)
+
+
+# -- counts ------------------------------------------------------------------------------------
+
+
+def rows_of(table: VisibleTable) -> ColumnElement[bool]:
+    """The live records of `table` that its user sees: the one condition for count and list."""
+    return and_(
+        t.records.c.table_id == table.id,
+        t.records.c.deleted_at.is_(None),
+        compile_predicate(table.rows),
+    )
+
+
+def _count_columns(scope: VisibleScope) -> dict[str, ColumnElement[Any]]:
+    columns: dict[str, ColumnElement[Any]] = {}
+    for table in scope.tables:
+        columns[f"table {table.id}"] = _number_of(rows_of(table))
+    view, owner = scope.view, scope.view_table
+    if view is not None and owner is not None and view.uncountable is None:
+        columns["view"] = _number_of(and_(rows_of(owner), compile_predicate(view.filter)))
+    if scope.project is not None:
+        tasks = _project_tasks(scope.project.id, scope.project_tables)
+        columns["tasks"] = _tasks_where(tasks)
+        columns["open tasks"] = _tasks_where(and_(tasks, t.tasks.c.status != CLOSED))
+    if scope.task is not None and scope.task.row_in is not None:
+        of_task = t.records.c.id == scope.task.facts.record_id
+        columns["task row"] = exists().where(and_(of_task, rows_of(scope.task.row_in)))
+    return columns
+
+
+def _number_of(condition: ColumnElement[bool]) -> ColumnElement[Any]:
+    return select(func.count()).select_from(t.records).where(condition).scalar_subquery()
+
+
+def _tasks_where(condition: ColumnElement[bool]) -> ColumnElement[Any]:
+    return select(func.count()).select_from(t.tasks).where(condition).scalar_subquery()
+
+
+def _project_tasks(project_id: str, tables: tuple[VisibleTable, ...]) -> ColumnElement[bool]:
+    """Tasks of a project that are in sight: those without a row, and those whose row is."""
+    of_row = t.records.c.id == t.tasks.c.record_id
+    rows = (exists().where(and_(of_row, rows_of(table))) for table in tables)
+    in_sight = or_(t.tasks.c.record_id.is_(None), false(), *rows)
+    return and_(true(), t.tasks.c.project_id == project_id, in_sight)
+
+
+def _view_count(scope: VisibleScope, found: dict[str, object]) -> Count | None:
+    if scope.view is None:
+        return None
+    if scope.view.uncountable is not None:
+        return Count.missing(scope.view.uncountable)
+    return _optional(found.get("view"))
+
+
+def _optional(number: object) -> Count | None:
+    return Count.of(number) if isinstance(number, int) else None
+
+
+def _uncounted(scope: VisibleScope) -> Counts:
+    """No number where none is known; the task's row, unproven, is out of sight."""
+    missing = Count.missing(TOO_SLOW)
+    return Counts(
+        tables={table.id: missing for table in scope.tables},
+        view=missing,
+        project_tasks=missing,
+        project_open_tasks=missing,
+        task_row_visible=scope.task is None or scope.task.row_in is None,
+        passing=True,
+    )
+
+
+class StatementTooSlow(Exception):
+    """The server cancelled a statement at its time limit."""
+
+
+@asynccontextmanager
+async def database_faults_but_timeouts() -> AsyncIterator[None]:
+    """As `database_faults`, but a statement over its time is told apart."""
+    async with database_faults():
+        try:
+            yield
+        except DBAPIError as error:
+            if sqlstate(error) == QUERY_CANCELED:
+                raise StatementTooSlow from error
+            raise
