@@ -82,7 +82,7 @@ def run(main: Coroutine[Any, Any, int]) -> int:
         with asyncio.Runner(loop_factory=new_loop) as runner:
             return runner.run(main)
     except Unavailable as error:
-        print(f"build worker: {error.message}", file=sys.stderr, flush=True)
+        print(f"cannot start: {error.message}", file=sys.stderr, flush=True)
         return ExitCode.UNAVAILABLE
 
 

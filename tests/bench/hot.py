@@ -23,13 +23,14 @@ BASELINES = ("echo", "hand-loop", "minimal-faust")
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker process: prints `ready` on a line of its own, and stops on SIGTERM."""
+    """A worker process: prints `ready_line` once it takes requests, and stops on SIGTERM."""
 
     name: str
     command: Sequence[str]
     requests_topic: str
     replies_topic: str
     environment: Mapping[str, str]
+    ready_line: str = "ready"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ async def running(worker: Worker) -> AsyncIterator[asyncio.subprocess.Process]:
     )
     try:
         async with asyncio.timeout(READY_SECONDS):
-            await _ready(worker.name, process)
+            await _ready(worker, process)
         yield process
     finally:
         if process.returncode is None:
@@ -148,10 +149,10 @@ def hot_measures(worker: Hot, found: Mapping[str, Hot]) -> list[Measure]:
     ]
 
 
-async def _ready(name: str, process: asyncio.subprocess.Process) -> None:
+async def _ready(worker: Worker, process: asyncio.subprocess.Process) -> None:
     if process.stdout is None:
         raise RuntimeError("the worker's standard output is not a pipe")
     async for line in process.stdout:
-        if line.strip() == b"ready":
+        if line.decode(errors="replace").strip() == worker.ready_line:
             return
-    raise RuntimeError(f"{name} left before it was ready: exit code {await process.wait()}")
+    raise RuntimeError(f"{worker.name} left before it was ready: exit code {await process.wait()}")
