@@ -133,6 +133,7 @@ class MemoryStore(Store):
 
 class RedisStore(Store):
     def __init__(self, url: str) -> None:
+        self.url = url
         self.redis = Redis.from_url(url, protocol=2)
         self.cache: RedisCache = RedisCache(url, settings())
 

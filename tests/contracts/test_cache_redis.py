@@ -1,0 +1,363 @@
+"""What only a server can do to the cache: fill up, be deposed, be away, hold back an answer.
+
+On a Valkey of these tests' own, since its settings are changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import pytest
+from redis.exceptions import ConnectionError
+
+from context_engine import keys
+from context_engine.adapters.redis import RedisCache
+from context_engine.adapters.redis import cache as redis_cache
+from context_engine.errors import Unavailable
+from context_engine.ports import Look, SessionWrite
+from tests.support.cache import (
+    OTHER_TABLE,
+    TABLE,
+    WORKSPACE,
+    RedisStore,
+    entry,
+    scope,
+    settings,
+    surface_name,
+    whole_name,
+)
+from workers.localstack import Valkey
+
+ANN = scope("ann")
+
+
+@pytest.fixture(scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Valkey]:
+    valkey = Valkey(tmp_path_factory.mktemp("valkey"), "secret")
+    await valkey.start()
+    yield valkey
+    await valkey.stop()
+
+
+@pytest.fixture
+async def store(server: Valkey) -> AsyncIterator[RedisStore]:
+    await server.start()
+    store = RedisStore(server.url)
+    await store.redis.flushall()
+    await store.redis.script_flush()
+    yield store
+    await store.close()
+
+
+async def keep(store: RedisStore, user: str) -> None:
+    """Fills the user's whole context with a payload that names the user."""
+    who = scope(user)
+    moment = await store.moment(who)
+    new = entry(whole_name(who), moment, payload=f"for {user}".encode())
+    assert await store.cache.fill(moment, [new], SessionWrite(who, user.encode(), "h", 60))
+
+
+async def is_hit(store: RedisStore, user: str = "ann") -> bool:
+    seen = await store.look(scope(user))
+    assert seen.whole is None or seen.whole.payload == f"for {user}".encode()
+    return seen.whole is not None
+
+
+# -- batches -----------------------------------------------------------------------------------
+
+
+async def test_many_looks_at_once_take_a_few_round_trips(store: RedisStore) -> None:
+    """256 looks and 256 sessions, each with its own answer, in a dozen commands."""
+    users = [f"u{i}" for i in range(256)]
+    await asyncio.gather(*(keep(store, user) for user in users))
+    await store.redis.config_resetstat()
+    looks = asyncio.gather(*(store.look(scope(user)) for user in users))
+    sessions = asyncio.gather(*(store.cache.session(scope(user)) for user in users))
+    for user, seen, session in zip(users, await looks, await sessions, strict=True):
+        assert seen.whole is not None
+        assert seen.whole.payload == f"for {user}".encode()
+        assert session is not None
+        assert session.coordinates == user.encode()
+    calls = (await store.redis.info("commandstats"))["cmdstat_evalsha"]["calls"]
+    assert calls <= 16
+
+
+async def test_workspaces_do_not_share_a_command(store: RedisStore) -> None:
+    """Each look is answered by its own workspace's clock."""
+    everyone = [scope("ann", workspace=f"w{i}") for i in range(40)]
+    for number, who in enumerate(everyone):
+        for _ in range(number % 3):
+            await store.cache.mark(who.workspace_id, frozenset({TABLE}), create=True)
+    seen = await asyncio.gather(*(store.look(who) for who in everyone))
+    clocks = [s.moment.clock if s.moment is not None else 0 for s in seen]
+    assert clocks == [number % 3 for number in range(40)]
+
+
+async def test_cancelled_looks_leave_no_answer_for_others(store: RedisStore) -> None:
+    """Two hundred waiters leave at each possible moment; who asks next gets their own answer."""
+    users = [f"u{i}" for i in range(50)]
+    await asyncio.gather(*(keep(store, user) for user in users))
+    for turns in range(12):
+        waiting = [asyncio.create_task(is_hit(store, user)) for user in users * 4]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for task in waiting:
+            task.cancel()
+        after = await asyncio.gather(*(is_hit(store, user) for user in users))
+        assert all(after)
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_one_who_leaves_takes_nothing_from_those_who_stay(store: RedisStore) -> None:
+    """They share one command: the batch goes on."""
+    users = [f"u{i}" for i in range(20)]
+    await asyncio.gather(*(keep(store, user) for user in users))
+    waiting = [asyncio.create_task(is_hit(store, user)) for user in users]
+    await asyncio.sleep(0)
+    for task in waiting[::2]:
+        task.cancel()
+    assert all(await asyncio.gather(*waiting[1::2]))
+    assert all(task.cancelled() for task in waiting[::2])
+
+
+async def test_an_answer_that_came_too_late_is_nobodys(store: RedisStore) -> None:
+    """The bound ends the wait; the late answer ends with its connection."""
+    quick = RedisCache(store.url, settings().model_copy(update={"redis_timeout_seconds": 0.2}))
+    users = [f"u{i}" for i in range(20)]
+    await asyncio.gather(*(keep(store, user) for user in users))
+    looks = {u: Look(scope(u), whole_name(scope(u)), surface_name(scope(u))) for u in users}
+    assert (await quick.look(looks["u0"])).whole is not None
+    await store.redis.client_pause(600)
+    began = time.monotonic()
+    with pytest.raises(Unavailable):
+        await quick.look(looks["u0"])
+    assert time.monotonic() - began < 0.5
+    await store.redis.client_unpause()
+    for user, look in looks.items():
+        seen = await quick.look(look)
+        assert seen.whole is not None
+        assert seen.whole.payload == f"for {user}".encode()
+    await quick.close()
+
+
+async def test_a_server_that_forgot_the_scripts_gets_them_again(store: RedisStore) -> None:
+    await keep(store, "ann")
+    await store.redis.script_flush()
+    assert await is_hit(store)
+
+
+# -- a full store ------------------------------------------------------------------------------
+
+
+async def test_a_full_store_takes_marks_and_serves_but_stores_nothing(store: RedisStore) -> None:
+    """A revocation must stand, whatever the memory; a fill is answered and not stored."""
+    await keep(store, "ann")
+    moment = await store.moment(ANN)
+    await store.redis.config_set("maxmemory", 1)
+    try:
+        assert await is_hit(store)
+        assert not await store.cache.fill(moment, [entry(whole_name(ANN), moment)], None)
+        await store.cache.found("w2")
+        marked = await store.cache.mark(WORKSPACE, frozenset({TABLE}), create=True)
+        assert marked.clock == moment.clock + 1
+        assert not await is_hit(store)
+        assert await store.cache.session(ANN) is not None
+        assert (await store.cache.evict(WORKSPACE, frozenset({TABLE}))).count == 1
+    finally:
+        await store.redis.config_set("maxmemory", 0)
+
+
+async def test_nothing_is_kept_for_ever(store: RedisStore) -> None:
+    """Every key that any operation makes has an end."""
+    await keep(store, "ann")
+    moment = await store.moment(ANN)
+    memory = entry(keys.memory_name(ANN), moment)
+    await store.write_session(ANN, moment, memory=memory)
+    await store.look(ANN, session=b"c")
+    await store.cache.mark("w2", frozenset({TABLE}), create=True)
+    names = [name async for name in store.redis.scan_iter()]
+    assert len(names) == 7
+    for name in names:
+        assert 0 < await store.redis.pttl(name) <= 3_600_000 or b"session" in name
+
+
+async def test_an_index_sheds_what_has_ended(store: RedisStore) -> None:
+    """Each turn of a dialogue has another name: an index in use must not grow with them."""
+    moment = await store.moment(ANN)
+    for turn in range(50):
+        new = entry(whole_name(ANN, str(turn)), moment, life_ms=30)
+        assert await store.cache.fill(moment, [new], None)
+    await store.elapse(200)
+    await keep(store, "ann")
+    assert await store.redis.zcard(keys.index_name(WORKSPACE, TABLE)) == 1
+
+
+async def test_a_session_index_sheds_what_has_ended(store: RedisStore) -> None:
+    moment = await store.moment(ANN)
+    for i in range(20):
+        who = scope("ann", session=f"s{i}")
+        await store.cache.fill(moment, (), SessionWrite(who, b"c", "h", 1))
+    await store.elapse(1_050)
+    await store.cache.fill(moment, (), SessionWrite(ANN, b"c", "h", 60))
+    assert await store.redis.zcard(keys.sessions_name(WORKSPACE, "ann")) == 1
+
+
+async def test_too_many_marks_are_dropped_with_all_that_they_proved(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Costs misses, never staleness: the new marks have another epoch."""
+    monkeypatch.setattr(redis_cache, "MOST_FIELDS", 10)
+    await keep(store, "ann")
+    first = await store.moment(ANN)
+    for i in range(12):
+        await store.cache.mark(WORKSPACE, frozenset({keys.schema(f"x{i}")}), create=True)
+    assert not await is_hit(store)
+    second = await store.moment(ANN)
+    assert second.epoch != first.epoch
+    assert await store.redis.hlen(keys.marks_name(WORKSPACE)) <= 12
+
+
+# -- reigns ------------------------------------------------------------------------------------
+
+
+async def test_a_primary_without_its_replicas_answers_no_look(store: RedisStore) -> None:
+    """A deposed primary still answers GET; it must not answer this."""
+    await keep(store, "ann")
+    await store.redis.config_set("min-replicas-to-write", 1)
+    try:
+        with pytest.raises(Unavailable, match="(?i)replicas"):
+            await store.look(ANN)
+        with pytest.raises(Unavailable):
+            await store.cache.session(ANN)
+    finally:
+        await store.redis.config_set("min-replicas-to-write", 0)
+    assert await is_hit(store)
+
+
+async def test_a_replica_answers_no_look_and_its_promotion_ends_every_entry(
+    store: RedisStore,
+) -> None:
+    """5: the same process under another replication history has another reign."""
+    await keep(store, "ann")
+    before = await store.redis.info()
+    await store.redis.replicaof("127.0.0.1", 1)
+    try:
+        with pytest.raises(Unavailable, match="(?i)read.?only"):
+            await store.look(ANN)
+        with pytest.raises(Unavailable, match="address of the primary"):
+            await store.cache.check()
+    finally:
+        await store.redis.replicaof("NO", "ONE")
+    after = await store.redis.info()
+    assert before["run_id"] == after["run_id"]
+    assert before["master_replid"] != after["master_replid"]
+    assert await store.has(whole_name(ANN))
+    assert not await is_hit(store)
+    await keep(store, "ann")
+    assert await is_hit(store)
+
+
+async def test_a_fill_under_another_reign_is_refused(store: RedisStore) -> None:
+    moment = await store.moment(ANN)
+    await store.redis.replicaof("127.0.0.1", 1)
+    await store.redis.replicaof("NO", "ONE")
+    assert not await store.cache.fill(moment, [entry(whole_name(ANN), moment)], None)
+    assert not await is_hit(store)
+
+
+async def test_with_replicas_the_start_asks_for_a_guarded_primary(
+    store: RedisStore, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    await store.cache.check()
+    replica = Valkey(tmp_path_factory.mktemp("replica"), "secret")
+    await replica.start()
+    second = RedisStore(replica.url)
+    try:
+        primary = urlsplit(store.url)
+        await second.redis.config_set("masterauth", "secret")
+        await second.redis.replicaof(primary.hostname, primary.port)
+        async with asyncio.timeout(20):
+            while not (await store.redis.info("replication"))["connected_slaves"]:
+                await asyncio.sleep(0.05)
+        with pytest.raises(Unavailable, match="min-replicas-to-write"):
+            await store.cache.check()
+        await store.redis.config_set("min-replicas-to-write", 1)
+        await store.cache.check()
+    finally:
+        await store.redis.config_set("min-replicas-to-write", 0)
+        await second.close()
+        await replica.stop()
+
+
+# -- away --------------------------------------------------------------------------------------
+
+
+async def test_a_store_that_is_away_is_said_to_be_and_found_again(
+    store: RedisStore, server: Valkey
+) -> None:
+    """Typed, soon, for every operation; afterwards the same object goes on, with an empty store."""
+    await keep(store, "ann")
+    moment = await store.moment(ANN)
+    await server.kill()
+    cache = store.cache
+    began = time.monotonic()
+    asked = [
+        store.look(ANN),
+        cache.session(ANN),
+        cache.memory(ANN),
+        cache.fill(moment, [entry(whole_name(ANN), moment)], None),
+        cache.found(WORKSPACE),
+        cache.mark(WORKSPACE, frozenset({TABLE}), create=True),
+        cache.mark_many([(WORKSPACE, frozenset({TABLE}))]),
+        cache.forget(WORKSPACE),
+        cache.forget_everything(),
+        cache.evict(WORKSPACE, frozenset({TABLE, OTHER_TABLE})),
+        cache.end_sessions(WORKSPACE, "ann"),
+        cache.ping(),
+        cache.check(),
+    ]
+    for answer in asked:
+        with pytest.raises(Unavailable) as away:
+            await answer
+        assert away.value.part == "redis"
+    assert time.monotonic() - began < 5
+    await server.start()
+    assert not await cache.fill(moment, [entry(whole_name(ANN), moment)], None)
+    assert not await is_hit(store)
+    await keep(store, "ann")
+    assert await is_hit(store)
+
+
+async def test_a_restart_between_two_calls_is_not_noticed(
+    store: RedisStore, server: Valkey
+) -> None:
+    """The connection that the server closed is tried once more, on a new one."""
+    await store.cache.ping()
+    await server.kill()
+    await server.start()
+    await store.cache.ping()
+
+
+async def test_a_wrong_password_is_named_without_being_told(store: RedisStore) -> None:
+    wrong = RedisCache(store.url.replace("secret", "not-the-word"), settings())
+    with pytest.raises(Unavailable) as refused:
+        await wrong.ping()
+    assert "not-the-word" not in str(refused.value)
+    await wrong.close()
+
+
+async def test_a_client_of_the_callers_own_serves_as_well(store: RedisStore) -> None:
+    await keep(store, "ann")
+    cache = RedisCache(store.redis, settings())
+    look = Look(ANN, whole_name(ANN), surface_name(ANN))
+    assert (await cache.look(look)).whole is not None
+
+
+async def test_nobody_listening_at_the_address_is_unavailable() -> None:
+    async with RedisCache("redis://127.0.0.1:1/0", settings()) as cache:
+        with pytest.raises(Unavailable) as away:
+            await cache.ping()
+        assert isinstance(away.value.__cause__, ConnectionError)
