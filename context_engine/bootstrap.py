@@ -72,7 +72,7 @@ async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
     """Wires the adapters of this process and closes them at the end."""
     config = config or load()
     database = create_engine(config)
-    cache = RedisCache.connect(config)
+    cache = RedisCache(config.redis_url, config)
     try:
         yield wire(config, database, cache)
     finally:

@@ -212,7 +212,7 @@ def upgrade() -> None:
         sa.Column("active", sa.Boolean(), server_default=sa.text("true"), nullable=False),
         sa.Column("version", sa.BigInteger(), server_default="1", nullable=False),
         sa.CheckConstraint(
-            "role = 'defer' OR role IN ('none', 'viewer', 'commenter', 'editor', 'builder', 'admin')",
+            "role = 'defer' OR role IN ('none', 'viewer', 'commenter', 'editor', 'builder', 'admin')",  # noqa: E501
             name=op.f("ck_members_role"),
         ),
         sa.ForeignKeyConstraint(
