@@ -270,12 +270,9 @@ def seal(secret: str, workspace_id: str, tags: Iterable[Tag]) -> tuple[str, ...]
     They can be compared with one another, and tell nothing about names or ids.
     """
     key = secret.encode()
-    return tuple(
-        sorted(
-            hmac.digest(key, digest("tag", workspace_id, tag).encode(), "sha256").hex()[:32]
-            for tag in tags
-        )
-    )
+    # No id holds a control character, so a NUL joins without ambiguity.
+    texts = (f"{workspace_id}\0{tag}".encode() for tag in tags)
+    return tuple(sorted(hmac.digest(key, text, "sha256").hex()[:32] for text in texts))
 
 
 # -- names in Redis ----------------------------------------------------------------------------

@@ -64,9 +64,9 @@ def asked(user: str = "ana", **more: Any) -> ContextBuildInput:
 
 
 async def ask(
-    engine: ContextEngine, user: str = "ana", options: Options = Options(), **more: Any
+    engine: ContextEngine, user: str = "ana", options: Options | None = None, **more: Any
 ) -> AgentContext:
-    answer = await engine.build(asked(user, **more), options)
+    answer = await engine.build(asked(user, **more), options or Options())
     context = AgentContext.model_validate_json(answer.context)
     assert (context.source, context.context_id) == (answer.source, answer.context_id)
     assert context.context_hash == answer.context_hash

@@ -6,13 +6,31 @@ import json
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Row, Text, bindparam, delete, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.faults import database_faults
 from context_engine.ports import SnapshotRecord
+
+_SAVE = text(
+    """
+INSERT INTO snapshots (
+    context_id, context_hash, workspace_id, user_id, scope_key, source, summary,
+    context, compression, operator_trace, generated_at, request_id, trace_id)
+VALUES (
+    :context_id, :context_hash, :workspace_id, :user_id, :scope_key, :source, :summary,
+    CAST(:context AS jsonb), CAST(:compression AS jsonb), CAST(:operator_trace AS jsonb),
+    :generated_at, :request_id, :trace_id)
+ON CONFLICT DO NOTHING
+"""
+).bindparams(
+    *(
+        bindparam(name, type_=Text)
+        for name in ("context", "compression", "operator_trace", "request_id", "trace_id")
+    )
+)
+"""The context is JSON already: it goes in as text, neither parsed nor written again."""
 
 
 class SqlSnapshots:
@@ -31,16 +49,15 @@ class SqlSnapshots:
             "scope_key": record.scope_key,
             "source": record.source,
             "summary": record.summary,
-            "context": json.loads(record.context),
-            "compression": record.compression,
-            "operator_trace": record.operator_trace,
+            "context": record.context.decode(),
+            "compression": json.dumps(record.compression),
+            "operator_trace": json.dumps(record.operator_trace),
             "generated_at": record.generated_at,
             "request_id": record.request_id,
             "trace_id": record.trace_id,
         }
-        statement = insert(t.snapshots).on_conflict_do_nothing()
         async with database_faults(), self._engine.begin() as connection:
-            await connection.execute(statement, values)
+            await connection.execute(_SAVE, values)
 
     async def get(self, context_id: str) -> SnapshotRecord | None:
         """One snapshot, or None. Raises `Unavailable`."""
