@@ -80,6 +80,16 @@ async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
         await database.dispose()
 
 
+async def check(wired: Parts) -> None:
+    """Asks each part once, so that a process that cannot work says so at its start.
+
+    Raises `Unavailable`, which names the part and what to look at.
+    """
+    async with wired.domain.snapshot():
+        pass
+    await wired.cache.ping()
+
+
 @asynccontextmanager
 async def domain_services(config: Settings | None = None) -> AsyncIterator[DomainServices]:
     """The domain services alone, for whoever writes."""

@@ -1,0 +1,202 @@
+"""CloudEvents 1.0 over Kafka: both modes in, binary out; and where a reply goes.
+
+A codec of our own, since the SDK invents a time, turns broken JSON into a string and refuses
+keys that are not UTF-8.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import JsonValue
+
+from context_engine.errors import InvalidRequest, ReplyRefused
+from events.records import Headers, RawMessage
+
+SPECVERSION = "1.0"
+JSON = b"application/json"
+STRUCTURED = "application/cloudevents"
+MAX_ATTRIBUTE_CHARS = 1_024
+
+SPRING_CORRELATION, FASTSTREAM_CORRELATION = "kafka_correlationId", "correlation_id"
+SPRING_REPLY, FASTSTREAM_REPLY = "kafka_replyTopic", "reply_to"
+SPRING_PARTITION = "kafka_replyPartition"
+PARTITION_BYTES = 4
+"""Spring's reply partition: four bytes, big endian."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloudEvent:
+    """An event's attributes and its data, JSON bytes that are not parsed yet."""
+
+    id: str
+    source: str
+    type: str
+    data: bytes
+    time: str | None = None
+
+
+def decode(raw: RawMessage) -> CloudEvent:
+    """The event in `raw`, in binary or structured mode.
+
+    Raises `InvalidRequest`, naming the header or attribute: no value, no or several ids, another
+    version, text that is not UTF-8, data that is not JSON by its content type.
+    """
+    if raw.value is None:
+        raise InvalidRequest("a message without a value says nothing; send an event", field="value")
+    headers = _headers(raw.headers)
+    content_type = _text(headers, "content-type") or "application/json"
+    if content_type.lower().startswith(STRUCTURED):
+        return _structured(raw.value)
+    if not content_type.lower().startswith(("application/json", "text/json")):
+        raise InvalidRequest("only application/json is read", field="content-type")
+    if _text(headers, "ce_specversion") != SPECVERSION:
+        raise InvalidRequest(f"must be {SPECVERSION}", field="ce_specversion")
+    return CloudEvent(
+        id=_required(headers, "ce_id"),
+        source=_required(headers, "ce_source"),
+        type=_required(headers, "ce_type"),
+        time=_text(headers, "ce_time"),
+        data=raw.value,
+    )
+
+
+def _headers(headers: Headers) -> dict[str, bytes | None]:
+    """Headers by lower-case name. The same one twice must say the same."""
+    found: dict[str, bytes | None] = {}
+    for name, value in headers:
+        key = name.lower()
+        if key.startswith("ce_") and key in found and found[key] != value:
+            raise InvalidRequest("is there twice with two values; send one", field=key)
+        found.setdefault(key, value)
+    return found
+
+
+def _text(headers: Mapping[str, bytes | None], name: str) -> str | None:
+    value = headers.get(name)
+    if value is None:
+        return None
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        raise InvalidRequest("is not UTF-8", field=name) from None
+    if len(text) > MAX_ATTRIBUTE_CHARS:
+        raise InvalidRequest(f"longer than {MAX_ATTRIBUTE_CHARS} characters", field=name)
+    return text
+
+
+def _required(headers: Mapping[str, bytes | None], name: str) -> str:
+    value = _text(headers, name)
+    if not value:
+        raise InvalidRequest("is missing; CloudEvents needs it", field=name)
+    return value
+
+
+def _structured(value: bytes) -> CloudEvent:
+    try:
+        event = json.loads(value)
+    except (ValueError, RecursionError):
+        raise InvalidRequest("not JSON in UTF-8", field="value") from None
+    if not isinstance(event, dict):
+        raise InvalidRequest("not a CloudEvent; send a JSON object", field="value")
+    if event.get("specversion") != SPECVERSION:
+        raise InvalidRequest(f"must be {SPECVERSION}", field="specversion")
+    if "data" not in event:
+        raise InvalidRequest("is missing; data_base64 is not read", field="data")
+    time = event.get("time")
+    return CloudEvent(
+        id=_attribute(event, "id"),
+        source=_attribute(event, "source"),
+        type=_attribute(event, "type"),
+        time=time if isinstance(time, str) else None,
+        data=json.dumps(event["data"], ensure_ascii=False).encode(errors="surrogatepass"),
+    )
+
+
+def _attribute(event: Mapping[str, JsonValue], name: str) -> str:
+    value = event.get(name)
+    if not isinstance(value, str) or not value or len(value) > MAX_ATTRIBUTE_CHARS:
+        raise InvalidRequest(f"must be a text of 1 to {MAX_ATTRIBUTE_CHARS} characters", field=name)
+    return value
+
+
+def encode(
+    *,
+    type: str,
+    source: str,
+    id: str,
+    data: bytes,
+    extra: Headers = (),
+    time: datetime | None = None,
+) -> tuple[Headers, bytes]:
+    """Headers and value of an event in binary mode; `data` is JSON. `extra` headers come last."""
+    at = (time or datetime.now(UTC)).isoformat().replace("+00:00", "Z")
+    headers = (
+        ("ce_specversion", b"1.0"),
+        ("ce_id", id.encode()),
+        ("ce_source", source.encode()),
+        ("ce_type", type.encode()),
+        ("ce_time", at.encode()),
+        ("content-type", JSON),
+        *extra,
+    )
+    return headers, data
+
+
+def peek_request_id(raw: RawMessage) -> str | None:
+    """The requestId of a message that could not be read as a request, where there is one."""
+    try:
+        parsed = json.loads(raw.value or b"")
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(parsed, dict) and isinstance(parsed.get("data"), dict):
+        parsed = {**parsed["data"], **{k: v for k, v in parsed.items() if k == "requestId"}}
+    found = parsed.get("requestId", parsed.get("request_id")) if isinstance(parsed, dict) else None
+    usable = isinstance(found, str) and 0 < len(found) <= 200 and found.isprintable()
+    return found if usable else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyAddress:
+    """Where a reply goes, and the correlation headers that it echoes byte for byte."""
+
+    topic: str | None = None
+    """None for the default topic."""
+    partition: int | None = None
+    echo: Headers = ()
+
+    @classmethod
+    def of(cls, raw: RawMessage, allowed: frozenset[str]) -> ReplyAddress:
+        """The address in the request's headers: Spring's or FastStream's.
+
+        Raises `ReplyRefused` for a topic outside `allowed` or a partition that is no number.
+        """
+        echo: list[tuple[str, bytes | None]] = []
+        topic: bytes | None = None
+        partition: bytes | None = None
+        for name, value in raw.headers:
+            if name in (SPRING_CORRELATION, FASTSTREAM_CORRELATION):
+                echo.append((name, value))
+            elif name in (SPRING_REPLY, FASTSTREAM_REPLY) and topic is None:
+                topic = value
+            elif name == SPRING_PARTITION:
+                partition = value
+        if topic is None:
+            return cls(echo=tuple(echo[:4]))
+        name = topic.decode(errors="replace")
+        if name not in allowed:
+            raise ReplyRefused(
+                f"replies do not go to topic {name[:120]!r}; ask for it in CONTEXT_REPLY_TOPICS"
+            )
+        return cls(name, _partition(partition), tuple(echo[:4]))
+
+
+def _partition(value: bytes | None) -> int | None:
+    if value is None:
+        return None
+    if len(value) != PARTITION_BYTES:
+        raise ReplyRefused(f"{SPRING_PARTITION} must be four bytes, big endian")
+    return int.from_bytes(value, "big", signed=True)

@@ -1,0 +1,127 @@
+"""A consumer of the change topics: batches in, positions committed by hand, every wait bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
+
+from context_engine.errors import Unavailable
+from events.header_names import accept_any_header_name
+from events.records import RawMessage
+
+log = logging.getLogger(__name__)
+
+FETCH_MAX_WAIT_MS = 50
+"""Some brokers answer a fetch only at the end of its wait; it delays every change by as much."""
+
+FRAMING_BYTES = 256 * 1024
+START_SECONDS = 30.0
+STOP_SECONDS = 8.0
+BATCH = 500
+
+
+class Consumer:
+    """One member of a group over some topics. Nothing is committed but by `commit`."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topics: Sequence[str],
+        group: str,
+        *,
+        max_bytes: int,
+        session_ms: int = 3_000,
+    ) -> None:
+        accept_any_header_name()
+        self._bootstrap, self._topics = bootstrap, list(topics)
+        self._client = AIOKafkaConsumer(
+            *self._topics,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
+            max_partition_fetch_bytes=max_bytes + FRAMING_BYTES,
+            session_timeout_ms=session_ms,
+            heartbeat_interval_ms=session_ms // 4,
+        )
+
+    async def start(self) -> None:
+        """Joins the group and waits for partitions. Raises `Unavailable`."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._client.start()
+                while not self._client.assignment():
+                    await self._client.getmany(timeout_ms=50, max_records=1)
+                    await self._rewind()
+        except (KafkaError, TimeoutError, OSError) as error:
+            await self.stop()
+            raise Unavailable(
+                "broker",
+                f"{self._bootstrap} gave no partitions ({error or type(error).__name__}): check"
+                " that it runs and that CONTEXT_KAFKA_BOOTSTRAP is its address",
+            ) from error
+
+    async def _rewind(self) -> None:
+        """Back to what is committed: what was fetched while joining is read again."""
+        for partition in self._client.assignment():
+            committed = await self._client.committed(partition)
+            if committed is None:
+                await self._client.seek_to_beginning(partition)
+            else:
+                self._client.seek(partition, committed)
+
+    async def stop(self) -> None:
+        """Leaves the group; gives up after its bound."""
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._client.stop()
+        except (KafkaError, TimeoutError, OSError) as error:
+            log.warning("consumer did not stop in order: %s", error or type(error).__name__)
+
+    async def poll(self, seconds: float) -> list[RawMessage]:
+        """What came within `seconds`, in order within each partition. Raises `Unavailable`."""
+        try:
+            found = await self._client.getmany(timeout_ms=int(seconds * 1000), max_records=BATCH)
+        except KafkaError as error:
+            raise Unavailable("broker", str(error) or type(error).__name__) from error
+        return [_raw(record) for records in found.values() for record in records]
+
+    async def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commits the next offset of each partition.
+
+        A partition that is no longer this member's is left out: its new owner applies again.
+        Raises `Unavailable`.
+        """
+        mine = self._client.assignment()
+        moved = {TopicPartition(t, p): offset for (t, p), offset in offsets.items()}
+        kept = {partition: offset for partition, offset in moved.items() if partition in mine}
+        if not kept:
+            return
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._client.commit(kept)
+        except (CommitFailedError, IllegalStateError):
+            log.warning("partitions moved before their commit; their new owner applies them again")
+        except (KafkaError, TimeoutError) as error:
+            raise Unavailable("broker", str(error) or type(error).__name__) from error
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        """Reads that partition from `offset` on."""
+        self._client.seek(TopicPartition(topic, partition), offset)
+
+
+def _raw(record: object) -> RawMessage:
+    return RawMessage(
+        topic=record.topic,  # type: ignore[attr-defined]
+        partition=record.partition,  # type: ignore[attr-defined]
+        offset=record.offset,  # type: ignore[attr-defined]
+        timestamp=record.timestamp,  # type: ignore[attr-defined]
+        key=record.key,  # type: ignore[attr-defined]
+        value=record.value,  # type: ignore[attr-defined]
+        headers=tuple(record.headers),  # type: ignore[attr-defined]
+    )

@@ -1,0 +1,62 @@
+"""Dead letters: the message as it came, with Spring's headers that say from where and why."""
+
+from __future__ import annotations
+
+from context_engine.errors import ContextEngineError
+from events.records import Headers, OutgoingRecord, RawMessage
+from events.topics import DEAD_LETTER_ROOM, DEAD_LETTER_SUFFIX, MIB
+
+REASON_BYTES = 2_048
+"""Longest reason, in bytes."""
+
+ORIGINAL_HEADERS_BYTES = DEAD_LETTER_ROOM // 2
+"""How much headers may grow by being escaped; what is over is left out."""
+
+LARGEST_SOURCE = MIB
+"""Largest message of the topics that are read, in bytes."""
+
+PREFIX = "kafka_dlt-"
+
+
+def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> OutgoingRecord:
+    """The record that buries `raw`: same partition, same key and value, bounded headers.
+
+    It always fits its topic: that takes 64 KiB more than the source.
+    """
+    why: Headers = (
+        (f"{PREFIX}original-topic", raw.topic.encode()),
+        (f"{PREFIX}original-partition", raw.partition.to_bytes(4, "big", signed=True)),
+        (f"{PREFIX}original-offset", raw.offset.to_bytes(8, "big", signed=True)),
+        (f"{PREFIX}original-timestamp", raw.timestamp.to_bytes(8, "big", signed=True)),
+        (f"{PREFIX}original-consumer-group", group.encode()),
+        (f"{PREFIX}exception-fqcn", _name(error).encode()),
+        (f"{PREFIX}exception-message", error.message.encode(errors="replace")[:REASON_BYTES]),
+        (f"{PREFIX}exception-stacktrace", b""),
+    )
+    return OutgoingRecord(
+        topic=raw.topic + DEAD_LETTER_SUFFIX,
+        key=raw.key,
+        value=raw.value,
+        headers=(*_bounded(raw), *why),
+        partition=raw.partition,
+    )
+
+
+def _name(error: ContextEngineError) -> str:
+    return f"{type(error).__module__}.{type(error).__qualname__}"
+
+
+def _bounded(raw: RawMessage) -> Headers:
+    """The message's own headers, without those of an earlier burial, while they fit.
+
+    They came within the source's limit, but a name that is not UTF-8 grows when it is escaped.
+    """
+    left = LARGEST_SOURCE + ORIGINAL_HEADERS_BYTES - len(raw.key or b"") - len(raw.value or b"")
+    kept: list[tuple[str, bytes | None]] = []
+    for name, value in raw.headers:
+        left -= len(name.encode()) + len(value or b"")
+        if left < 0:
+            break
+        if not name.startswith(PREFIX):
+            kept.append((name, value))
+    return tuple(kept)

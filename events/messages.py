@@ -1,0 +1,156 @@
+"""The messages of the request, reply and eviction topics, and their CloudEvents types."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Annotated
+
+from pydantic import Field
+
+from context_engine.changes import AnyChange
+from context_engine.errors import UnsupportedOption
+from context_engine.models import AgentContext, ContextBuildInput, Contract, Id, Source
+
+log = logging.getLogger(__name__)
+
+BUILD_REQUESTED = "context.build.requested"
+READY = "context.ready"
+BUILD_FAILED = "context.build.failed"
+EVICTED = "context.evicted"
+
+MAX_SCOPE_KEYS = 1_000
+
+
+def change_type(change: AnyChange) -> str:
+    """The CloudEvents type of a domain change, such as `domain.grant.changed`."""
+    return f"domain.{change.type}"
+
+
+class BuildOptions(Contract):
+    """How a request wants to be answered. What this version lacks is refused, never ignored.
+
+    `fresh`: never from a cache, though it fills it. `strict`: every requested coordinate that
+    cannot be seen is an error.
+    """
+
+    fresh: bool = False
+    strict: bool = False
+    max_age_ms: Annotated[int, Field(ge=0)] | None = None
+    after: tuple[str, ...] = ()
+    ttl_ms: Annotated[int, Field(ge=0)] | None = None
+    model: str | None = None
+    budget: Annotated[int, Field(ge=0)] | None = None
+
+
+_NOT_YET = {
+    "max_age_ms": "maxAgeMs",
+    "after": "after",
+    "ttl_ms": "ttlMs",
+    "model": "model",
+    "budget": "budget",
+}
+
+
+def check_supported(options: BuildOptions) -> None:
+    """Raises `UnsupportedOption` for the first option that this version does not have."""
+    for name, wire in _NOT_YET.items():
+        if getattr(options, name) not in (None, ()):
+            raise UnsupportedOption(f"options.{wire} is not supported yet; leave it out")
+
+
+class BuildRequest(Contract):
+    """`context.build.requested`. The same `request_id` may be answered more than once."""
+
+    request_id: Id
+    input: ContextBuildInput
+    options: BuildOptions = BuildOptions()
+
+
+class ContextReady(Contract):
+    """`context.ready`: the answer to a request."""
+
+    request_id: Id
+    context_id: Id
+    context_hash: str
+    source: Source
+    context: AgentContext
+
+
+class BuildFailed(Contract):
+    """`context.build.failed`: why there is no answer, and whether to ask again."""
+
+    request_id: Id
+    code: str
+    message: str
+    retryable: bool
+    field: str | None = None
+
+
+class ContextEvicted(Contract):
+    """`context.evicted`: after the fact, what was taken back and by which event.
+
+    `tags` are sealed as those of a context are: one in common, and the context is concerned.
+    `clock` is the workspace's after the mark; None where nothing of it was cached.
+    """
+
+    workspace_id: Id
+    change_id: Id
+    change_type: str
+    topic: str
+    partition: int
+    offset: int
+    tags: tuple[str, ...]
+    clock: int | None
+    count: int
+    scope_keys: tuple[str, ...] = Field(default=(), max_length=MAX_SCOPE_KEYS)
+    truncated: bool = False
+
+
+def ready_bytes(
+    request_id: str, context_id: str, context_hash: str, source: Source, context: bytes
+) -> bytes:
+    """A `ContextReady` around a context that is JSON already: nothing is parsed."""
+    head = (
+        f'{{"requestId":{json.dumps(request_id)},"contextId":"{context_id}",'
+        f'"contextHash":"{context_hash}","source":"{source}","context":'
+    )
+    return head.encode() + context + b"}"
+
+
+class UnknownFields:
+    """Reports fields that a contract does not have, once each: producers may move first."""
+
+    LIMIT = 100
+    """Names remembered at most: they come from outside."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+        self._known = {
+            "": _names(BuildRequest),
+            "input": _names(ContextBuildInput),
+            "options": _names(BuildOptions),
+        }
+
+    def note(self, data: bytes) -> None:
+        """Logs what is in `data`, a request that was read, and not in its contract."""
+        if len(self._seen) >= self.LIMIT:
+            return
+        parsed = json.loads(data)
+        for place, known in self._known.items():
+            part = parsed.get(place, {}) if place else parsed
+            for name in part if isinstance(part, dict) else ():
+                if name not in known:
+                    self._report(f"{place}.{name}" if place else name)
+
+    def _report(self, name: str) -> None:
+        shown = name[:80]
+        if shown not in self._seen and len(self._seen) < self.LIMIT:
+            self._seen.add(shown)
+            log.warning("unknown field ignored: %r", shown)
+
+
+def _names(contract: type[Contract]) -> frozenset[str]:
+    """A contract's field names, in both spellings."""
+    fields = contract.model_fields
+    return frozenset(fields) | {info.alias for info in fields.values() if info.alias}

@@ -1,0 +1,154 @@
+"""The topics: their names, sizes and lifetimes, and the making of those that are missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError
+
+from context_engine.changes import AnyChange, Kind, kind_of
+from context_engine.errors import Unavailable
+from context_engine.settings import Settings
+
+MIB = 1024 * 1024
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+DEAD_LETTER_SUFFIX = "-dlt"
+DEAD_LETTER_ROOM = 64 * 1024
+"""What a dead letter's topic takes beyond its source: the headers that say why."""
+
+REPLICAS = 3
+"""Copies of each partition, where there are as many brokers."""
+
+ALREADY_THERE = 36
+"""Kafka's error code for a topic that exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic. Sizes in bytes (key, value and headers of one message), times in ms."""
+
+    name: str
+    partitions: int
+    retention_ms: int
+    max_message_bytes: int = MIB
+    log_append_time: bool = False
+
+    @property
+    def dead_letters(self) -> Topic:
+        return Topic(
+            self.name + DEAD_LETTER_SUFFIX,
+            self.partitions,
+            14 * DAY_MS,
+            self.max_message_bytes + DEAD_LETTER_ROOM,
+        )
+
+    def config(self) -> dict[str, str]:
+        """The broker's words. Its size limit counts the framing too, so it gets some room."""
+        return {
+            "retention.ms": str(self.retention_ms),
+            "max.message.bytes": str(self.max_message_bytes + 1024),
+            "message.timestamp.type": "LogAppendTime" if self.log_append_time else "CreateTime",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Every topic of this version, by its job."""
+
+    build_requests: Topic
+    ready: Topic
+    evictions: Topic
+    by_kind: tuple[tuple[Kind, Topic], ...]
+
+    @classmethod
+    def of(cls, settings: Settings) -> Topics:
+        """The topics with the names that the settings give."""
+        kinds: tuple[Kind, ...] = get_args(Kind)
+        return cls(
+            build_requests=Topic(settings.topic_build_requests, 12, DAY_MS, log_append_time=True),
+            ready=Topic(settings.topic_ready, 12, HOUR_MS, 4 * MIB),
+            evictions=Topic(settings.topic_evictions, 3, DAY_MS),
+            by_kind=tuple(
+                (
+                    kind,
+                    Topic(settings.topic_domain_prefix + kind, 6, 7 * DAY_MS, log_append_time=True),
+                )
+                for kind in kinds
+            ),
+        )
+
+    def change(self, kind: Kind) -> Topic:
+        """The topic of one kind of change."""
+        return dict(self.by_kind)[kind]
+
+    def topic_for(self, change: AnyChange) -> Topic:
+        """The topic that `change` travels on."""
+        return self.change(kind_of(change))
+
+    def changes(self) -> tuple[Topic, ...]:
+        return tuple(topic for _, topic in self.by_kind)
+
+    def dead_letter(self, name: str) -> Topic:
+        """The dead letters of the topic of that name. Raises `KeyError` for a topic without."""
+        return {topic.name: topic.dead_letters for topic in self._read()}[name]
+
+    def _read(self) -> tuple[Topic, ...]:
+        """The topics that a worker reads, and so may have to bury messages of."""
+        return (self.build_requests, *self.changes())
+
+    def all(self) -> tuple[Topic, ...]:
+        buried = (topic.dead_letters for topic in self._read())
+        return (self.build_requests, self.ready, self.evictions, *self.changes(), *buried)
+
+
+async def ensure(bootstrap: str, topics: Topics) -> None:
+    """Makes the topics that are missing, and checks the partitions of those that are there.
+
+    Raises `Unavailable` when the broker is away, or a topic has fewer partitions than stated.
+    Topics are listed, never described, before they exist: some brokers make what is asked about.
+    """
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=15_000)
+    try:
+        await admin.start()
+        await _ensure(admin, topics)
+    except (KafkaError, OSError) as error:
+        raise Unavailable(
+            "broker",
+            f"topics cannot be made at {bootstrap} ({error}): check that it runs and that"
+            " CONTEXT_KAFKA_BOOTSTRAP is its address",
+        ) from error
+    finally:
+        await admin.close()
+
+
+async def _ensure(admin: AIOKafkaAdminClient, topics: Topics) -> None:
+    there = set(await admin.list_topics())
+    missing = [topic for topic in topics.all() if topic.name not in there]
+    if missing:
+        cluster = await admin.describe_cluster()
+        replicas = min(REPLICAS, max(1, len(cluster.get("brokers", ()))))
+        made = await admin.create_topics(
+            [
+                NewTopic(topic.name, topic.partitions, replicas, topic_configs=topic.config())
+                for topic in missing
+            ]
+        )
+        for name, code, *reason in made.topic_errors:
+            if code not in (0, ALREADY_THERE):
+                raise Unavailable("broker", f"topic {name} cannot be made: {reason or code}")
+    await _check(admin, topics)
+
+
+async def _check(admin: AIOKafkaAdminClient, topics: Topics) -> None:
+    described = await admin.describe_topics([topic.name for topic in topics.all()])
+    found = {topic["topic"]: len(topic["partitions"]) for topic in described}
+    for topic in topics.all():
+        if 0 < found.get(topic.name, 0) < topic.partitions:
+            raise Unavailable(
+                "broker",
+                f"topic {topic.name} has {found[topic.name]} partitions and needs"
+                f" {topic.partitions}: add some, or remove it and run `context-engine topics`",
+            )

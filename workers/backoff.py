@@ -1,0 +1,44 @@
+"""Waiting for a part that is away: longer each time, bounded as a whole, cut short by a stop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import structlog
+
+from context_engine.errors import Unavailable
+
+log = structlog.get_logger(__name__)
+
+FIRST_SECONDS = 0.1
+LONGEST_SECONDS = 5.0
+
+
+class Patience:
+    """How long to go on while a part is away: `seconds` in all since it last answered."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.reset()
+
+    def reset(self) -> None:
+        """The part answered."""
+        self._pause = FIRST_SECONDS
+        self._since: float | None = None
+
+    async def wait(self, away: Unavailable, stop: asyncio.Event) -> bool:
+        """Pauses before the next attempt; False once patience is at its end."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+            log.warning("waiting for a part that is away", part=away.part, reason=away.message)
+        if now - self._since >= self._seconds:
+            return False
+        try:
+            async with asyncio.timeout(self._pause):
+                await stop.wait()
+        except TimeoutError:
+            pass
+        self._pause = min(self._pause * 2, LONGEST_SECONDS)
+        return True

@@ -1,0 +1,191 @@
+"""The build worker's handler: a request's bytes in, the records of its answer out.
+
+Every request is answered. What is refused gets `context.build.failed`; what is malformed goes to
+the dead letters too, and so does a request that met a fault of ours: it must not stop its
+partition for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import structlog
+from pydantic import ValidationError
+
+from context_engine import bootstrap
+from context_engine.engine import ContextEngine, Options
+from context_engine.errors import (
+    ContextEngineError,
+    InvalidRequest,
+    ReplyRefused,
+)
+from context_engine.models import invalid
+from context_engine.settings import Settings
+from events import cloudevents, messages
+from events.cloudevents import ReplyAddress
+from events.dead_letters import dead_letter
+from events.messages import BuildFailed, BuildRequest, UnknownFields
+from events.producer import Producer, RecordRefused
+from events.records import OutgoingRecord, RawMessage
+from events.topics import Topics
+from workers.app import BuildWorkerConfig
+from workers.runner import Limits, serve
+
+log = structlog.get_logger(__name__)
+
+SOURCE = "context-engine/build"
+"""CloudEvents `source` of what this worker says."""
+
+
+class BuildHandler:
+    """Answers one request. Raises nothing that its request could cause."""
+
+    def __init__(self, engine: ContextEngine, topics: Topics, settings: Settings) -> None:
+        self._engine, self._topics = engine, topics
+        self._allowed = frozenset({topics.ready.name, *settings.reply_topics})
+        self._group = settings.build_group
+        self._unknown = UnknownFields()
+
+    async def __call__(self, raw: RawMessage) -> list[OutgoingRecord]:
+        """The records to publish before the request is acknowledged."""
+        try:
+            event = cloudevents.decode(raw)
+            request = self._request(event)
+        except ContextEngineError as error:
+            return self._refused(raw, error, cloudevents.peek_request_id(raw))
+        try:
+            address = ReplyAddress.of(raw, self._allowed)
+            return [await self._answer(request, address)]
+        except InvalidRequest as error:
+            return self._refused(raw, error, request.request_id)
+        except ContextEngineError as error:
+            return [self._failed(raw, error, request.request_id)]
+        except Exception as error:  # noqa: BLE001 - answered, dead-lettered and logged
+            log.exception("request met a fault", offset=raw.offset, partition=raw.partition)
+            fault = Fault(f"the engine failed on this request ({type(error).__name__})")
+            return self._refused(raw, fault, request.request_id)
+
+    def _request(self, event: cloudevents.CloudEvent) -> BuildRequest:
+        if event.type != messages.BUILD_REQUESTED:
+            raise InvalidRequest(f"send {messages.BUILD_REQUESTED} on this topic", field="ce_type")
+        try:
+            request = BuildRequest.model_validate_json(event.data)
+        except ValidationError as error:
+            raise invalid(error) from error
+        self._unknown.note(event.data)
+        return request
+
+    async def _answer(self, request: BuildRequest, address: ReplyAddress) -> OutgoingRecord:
+        messages.check_supported(request.options)
+        options = Options(fresh=request.options.fresh, strict=request.options.strict)
+        answer = await self._engine.build(request.input, options, request_id=request.request_id)
+        data = messages.ready_bytes(
+            request.request_id,
+            answer.context_id,
+            answer.context_hash,
+            answer.source,
+            answer.context,
+        )
+        return self._record(address, request.request_id, messages.READY, data)
+
+    def _record(
+        self, address: ReplyAddress, request_id: str, type: str, data: bytes
+    ) -> OutgoingRecord:
+        headers, value = cloudevents.encode(
+            type=type, source=SOURCE, id=uuid4().hex, data=data, extra=address.echo
+        )
+        return OutgoingRecord(
+            topic=address.topic or self._topics.ready.name,
+            key=request_id.encode(),
+            value=value,
+            headers=headers,
+            partition=address.partition,
+        )
+
+    def _failed(
+        self, raw: RawMessage, error: ContextEngineError, request_id: str
+    ) -> OutgoingRecord:
+        """The failure, to the reply's address, or to the default topic where that is refused."""
+        failed = BuildFailed(
+            request_id=request_id,
+            code=error.code,
+            message=error.message,
+            retryable=error.retryable,
+            field=getattr(error, "field", None),
+        )
+        try:
+            address = ReplyAddress.of(raw, self._allowed)
+        except ContextEngineError:
+            address = ReplyAddress()
+        if isinstance(error, ReplyRefused):
+            address = ReplyAddress(echo=address.echo)
+        data = failed.model_dump_json().encode()
+        return self._record(address, request_id, messages.BUILD_FAILED, data)
+
+    def _refused(
+        self, raw: RawMessage, error: ContextEngineError, request_id: str | None
+    ) -> list[OutgoingRecord]:
+        """A malformed request: to the dead letters, and answered where its id can be read."""
+        log.warning(
+            "request refused",
+            code=error.code,
+            reason=error.message,
+            partition=raw.partition,
+            offset=raw.offset,
+        )
+        records = [dead_letter(raw, error, self._group)]
+        if request_id is not None:
+            records.append(self._failed(raw, error, request_id))
+        return records
+
+    async def substitute(
+        self, raw: RawMessage, refused: OutgoingRecord, refusal: RecordRefused
+    ) -> list[OutgoingRecord]:
+        """What to send where a topic does not take a reply: a typed failure, on the default topic.
+
+        Raises the refusal itself when that failure is what was refused.
+        """
+        request_id = cloudevents.peek_request_id(raw)
+        if request_id is None or refused.topic.endswith("-dlt"):
+            raise refusal
+        error = ReplyRefused(f"the reply cannot be delivered: {refusal.message}")
+        return [self._failed(raw, error, request_id)]
+
+
+class Fault(ContextEngineError):
+    """A fault of ours, answered so that nobody waits for ever."""
+
+    code = "internal"
+
+
+async def main(settings: Settings, *, ready: Callable[[], None]) -> int:
+    """Runs the build worker until a signal or a reason to leave; the exit code."""
+    topics = Topics.of(settings)
+    producer = Producer(
+        settings.kafka_bootstrap,
+        client_id="context-build",
+        max_record_bytes={t.name: t.max_message_bytes for t in topics.all()},
+    )
+    async with bootstrap.parts(settings) as parts:
+        await bootstrap.check(parts)
+        await producer.start()
+        try:
+            handler = BuildHandler(parts.engine, topics, settings)
+            config = BuildWorkerConfig(
+                bootstrap=settings.kafka_bootstrap,
+                topic=topics.build_requests.name,
+                group=settings.build_group,
+                max_message_bytes=topics.build_requests.max_message_bytes,
+            )
+            return await serve(
+                config,
+                handler,
+                producer,
+                max_in_flight=settings.max_in_flight,
+                on_refused=handler.substitute,
+                on_ready=ready,
+                limits=Limits(stop=settings.shutdown_seconds - 2, stall=settings.stall_seconds),
+            )
+        finally:
+            await producer.stop()
