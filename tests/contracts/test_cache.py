@@ -220,7 +220,8 @@ async def test_an_entry_that_outlived_its_marks_is_a_miss(store: Store, kept: En
     """4: before and after new marks are made, and at any clock."""
     await store.lose_marks(WORKSPACE)
     seen = await store.look(ANN)
-    assert seen.moment is seen.whole is None
+    assert seen.moment is None
+    assert seen.whole is None
     await store.cache.found(WORKSPACE)
     seen = await store.look(ANN)
     assert seen.moment is not None
@@ -268,7 +269,8 @@ async def test_an_entry_that_has_ended_already_is_not_served(store: Store) -> No
 
 async def test_without_marks_there_is_no_clock_until_a_build_makes_them(store: Store) -> None:
     seen = await store.look(ANN)
-    assert seen.moment is seen.whole is seen.surface is None
+    assert seen.moment is None
+    assert seen.whole is seen.surface is None
     assert seen.now_ms > 0
     await store.cache.found(WORKSPACE)
     first = (await store.look(ANN)).moment
@@ -282,7 +284,8 @@ async def test_without_marks_there_is_no_clock_until_a_build_makes_them(store: S
 async def test_a_mark_makes_marks_only_where_it_may(store: Store) -> None:
     """The consumer makes none: a mark on a missing hash has nothing to end."""
     nothing = await store.cache.mark(WORKSPACE, frozenset({TABLE}), create=False)
-    assert nothing.epoch is nothing.clock is None
+    assert nothing.epoch is None
+    assert nothing.clock is None
     assert nothing.reign
     assert (await store.look(ANN)).moment is None
     made = await store.cache.mark(WORKSPACE, frozenset({TABLE}), create=True)

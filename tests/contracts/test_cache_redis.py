@@ -228,7 +228,7 @@ async def test_a_primary_without_its_replicas_answers_no_look(store: RedisStore)
     await keep(store, "ann")
     await store.redis.config_set("min-replicas-to-write", 1)
     try:
-        with pytest.raises(Unavailable, match="(?i)replicas"):
+        with pytest.raises(Unavailable, match=r"(?i)replicas"):
             await store.look(ANN)
         with pytest.raises(Unavailable):
             await store.cache.session(ANN)
@@ -245,7 +245,7 @@ async def test_a_replica_answers_no_look_and_its_promotion_ends_every_entry(
     before = await store.redis.info()
     await store.redis.replicaof("127.0.0.1", 1)
     try:
-        with pytest.raises(Unavailable, match="(?i)read.?only"):
+        with pytest.raises(Unavailable, match=r"(?i)read.?only"):
             await store.look(ANN)
         with pytest.raises(Unavailable, match="address of the primary"):
             await store.cache.check()
@@ -280,7 +280,8 @@ async def test_with_replicas_the_start_asks_for_a_guarded_primary(
         await second.redis.config_set("masterauth", "secret")
         await second.redis.replicaof(primary.hostname, primary.port)
         async with asyncio.timeout(20):
-            while not (await store.redis.info("replication"))["connected_slaves"]:
+            # A server announces its replicas to nobody.
+            while not (await store.redis.info("replication"))["connected_slaves"]:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         with pytest.raises(Unavailable, match="min-replicas-to-write"):
             await store.cache.check()
