@@ -89,7 +89,7 @@ class Consumer:
             found = await self._client.getmany(timeout_ms=int(seconds * 1000), max_records=BATCH)
         except KafkaError as error:
             raise Unavailable("broker", str(error) or type(error).__name__) from error
-        return [_raw(record) for records in found.values() for record in records]
+        return [raw_message(record) for records in found.values() for record in records]
 
     async def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commits the next offset of each partition.
@@ -115,7 +115,8 @@ class Consumer:
         self._client.seek(TopicPartition(topic, partition), offset)
 
 
-def _raw(record: object) -> RawMessage:
+def raw_message(record: object) -> RawMessage:
+    """One of aiokafka's records as it came."""
     return RawMessage(
         topic=record.topic,  # type: ignore[attr-defined]
         partition=record.partition,  # type: ignore[attr-defined]

@@ -1,0 +1,282 @@
+"""`ContextClient`: the three uses from outside. Ask for a context, subscribe, emit a change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from context_engine import keys
+from context_engine.changes import AnyChange, domain_change
+from context_engine.errors import (
+    Conflict,
+    ContextEngineError,
+    InvalidRequest,
+    NotFound,
+    Rejected,
+    ReplyRefused,
+    Unavailable,
+    UnsupportedOption,
+)
+from context_engine.models import ContextBuildInput
+from context_engine.settings import Settings
+from events import cloudevents, messages
+from events.messages import BuildFailed, BuildOptions, BuildRequest, ContextEvicted, ContextReady
+from events.producer import Producer, RecordTooLarge
+from events.records import OutgoingRecord, Position, RawMessage
+from events.tail import Tail
+from events.topics import Topics
+
+SOURCE = "context-engine/client"
+
+
+class RequestFailed(Rejected):
+    """A request was refused with a code that this client has no class for."""
+
+    def __init__(self, failed: BuildFailed) -> None:
+        super().__init__(failed.message)
+        self.code = failed.code  # type: ignore[misc]
+
+
+class ReplyTimeout(Unavailable):
+    """No reply came in time. The request may still be answered; ask again with a new id."""
+
+    code = "reply_timeout"
+
+
+class ContextClient:
+    """A product's side of the bus.
+
+    ```python
+    async with ContextClient(settings) as client:
+        ready = await client.request(ContextBuildInput(user_id="u", workspace_id="w"))
+    ```
+
+    At most `settings.max_in_flight` requests at once; more wait for their turn.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._topics = Topics.of(settings)
+        self._bootstrap = settings.kafka_bootstrap
+        self._slots = asyncio.Semaphore(settings.max_in_flight)
+        self._waiting: dict[bytes, asyncio.Future[RawMessage]] = {}
+        self._producer = Producer(
+            settings.kafka_bootstrap,
+            client_id="context-client",
+            max_record_bytes={t.name: t.max_message_bytes for t in self._topics.all()},
+        )
+        self._replies: Tail | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._opening = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        await self._producer.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            with suppress(asyncio.CancelledError, Unavailable):
+                await self._reading
+        if self._replies is not None:
+            await self._replies.stop()
+        self._fail_waiting(Unavailable("client", "closed while a reply was awaited"))
+        await self._producer.stop()
+
+    # -- asking ------------------------------------------------------------------------------
+
+    async def request(
+        self,
+        input: ContextBuildInput,
+        *,
+        options: BuildOptions | None = None,
+        timeout: float = 15.0,
+        request_id: str | None = None,
+    ) -> ContextReady:
+        """The context of `input`, within `timeout` seconds (waiting for a turn included).
+
+        Raises `NotFound` and the other kinds of `Rejected` as the engine answered, `Unavailable`
+        for its passing reasons, `ReplyTimeout` when no answer came, `InvalidRequest` for a
+        request that the topic cannot take, before it is sent.
+        """
+        request = BuildRequest(
+            request_id=request_id or uuid4().hex, input=input, options=options or BuildOptions()
+        )
+        try:
+            async with asyncio.timeout(timeout), self._slots:
+                await self._listen()
+                return _answer(await self._ask(request))
+        except TimeoutError:
+            raise ReplyTimeout(
+                "reply",
+                f"none within {timeout:g} s; is a build worker running? (context-engine worker)",
+            ) from None
+
+    async def _ask(self, request: BuildRequest) -> RawMessage:
+        key = request.request_id.encode()
+        if key in self._waiting:
+            raise InvalidRequest("is already in flight; use another", field="requestId")
+        reply: asyncio.Future[RawMessage] = asyncio.get_running_loop().create_future()
+        self._waiting[key] = reply
+        try:
+            await self._send(self._record(request))
+            return await reply
+        finally:
+            del self._waiting[key]
+
+    def _record(self, request: BuildRequest) -> OutgoingRecord:
+        where = request.input
+        scope = keys.scope_of(
+            where.workspace_id, where.user_id, where.session_id, where.conversation_id
+        )
+        # exclude_unset: a coordinate left out inherits, and null would clear it.
+        data = request.model_dump_json(exclude_unset=True).encode()
+        headers, value = cloudevents.encode(
+            type=messages.BUILD_REQUESTED, source=SOURCE, id=request.request_id, data=data
+        )
+        topic = self._topics.build_requests.name
+        return OutgoingRecord(topic=topic, key=scope.key.encode(), value=value, headers=headers)
+
+    async def _send(self, record: OutgoingRecord) -> Position:
+        try:
+            return await self._producer.send(record)
+        except RecordTooLarge as error:
+            raise InvalidRequest(error.message, field="message") from error
+
+    async def _listen(self) -> None:
+        """Reads replies, from before the first request was sent."""
+        async with self._opening:
+            if self._reading is not None and not self._reading.done():
+                return
+            if self._replies is not None:
+                await self._replies.stop()
+            ready = self._topics.ready
+            replies = Tail(self._bootstrap, [ready.name], max_bytes=ready.max_message_bytes)
+            await replies.start()
+            self._replies = replies
+            self._reading = asyncio.create_task(self._read(replies))
+
+    async def _read(self, replies: Tail) -> None:
+        try:
+            async for raw in replies.messages():
+                waiting = self._waiting.get(raw.key or b"")
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(raw)
+        except Unavailable as error:
+            self._fail_waiting(error)
+
+    def _fail_waiting(self, error: Unavailable) -> None:
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(error)
+
+    # -- emitting ----------------------------------------------------------------------------
+
+    async def emit(self, change: AnyChange) -> Position:
+        """Publishes a domain change, after one's own commit; where the broker put it.
+
+        Raises `InvalidRequest` when the topic cannot take it, `Unavailable` without an
+        acknowledgement: emit it again, twice does no harm.
+        """
+        headers, value = cloudevents.encode(
+            type=messages.change_type(change),
+            source=SOURCE,
+            id=change.change_id,
+            data=change.model_dump_json().encode(),
+        )
+        topic = self._topics.topic_for(change).name
+        key = change.workspace_id.encode()
+        return await self._send(OutgoingRecord(topic=topic, key=key, value=value, headers=headers))
+
+    # -- subscribing -------------------------------------------------------------------------
+
+    async def subscribe_ready(self, workspace_id: str | None = None) -> AsyncIterator[ContextReady]:
+        """Contexts as they become ready, from now on; of one workspace, or of all."""
+        ready = self._topics.ready
+        async for raw in self._tail(ready.name, max_bytes=ready.max_message_bytes):
+            message = _read_ready(raw)
+            if message is not None and workspace_id in (None, message.context.workspace.id):
+                yield message
+
+    async def subscribe_evictions(
+        self, workspace_id: str | None = None
+    ) -> AsyncIterator[ContextEvicted]:
+        """What was taken back, from now on: whoever holds such a context drops it."""
+        async for raw in self._tail(self._topics.evictions.name):
+            if workspace_id is not None and raw.key != workspace_id.encode():
+                continue
+            with suppress(ValidationError):
+                yield ContextEvicted.model_validate_json(raw.value or b"")
+
+    async def subscribe_changes(self, workspace_id: str | None = None) -> AsyncIterator[AnyChange]:
+        """Domain changes as they are published, from now on."""
+        names = [topic.name for topic in self._topics.changes()]
+        async for raw in self._tail(*names):
+            if workspace_id is not None and raw.key != workspace_id.encode():
+                continue
+            with suppress(ValidationError):
+                yield domain_change.validate_json(raw.value or b"")
+
+    async def _tail(self, *topics: str, max_bytes: int = 1_048_576) -> AsyncIterator[RawMessage]:
+        tail = Tail(self._bootstrap, topics, max_bytes=max_bytes)
+        await tail.start()
+        try:
+            async for raw in tail.messages():
+                yield raw
+        finally:
+            await tail.stop()
+
+
+def _answer(raw: RawMessage) -> ContextReady:
+    """The reply's context, or the error that it carries."""
+    try:
+        event = cloudevents.decode(raw)
+        if event.type == messages.READY:
+            return ContextReady.model_validate_json(event.data)
+        failed = BuildFailed.model_validate_json(event.data)
+    except (ValidationError, InvalidRequest) as error:
+        raise Unavailable("reply", f"cannot be read ({type(error).__name__})") from error
+    raise error_of(failed)
+
+
+def _read_ready(raw: RawMessage) -> ContextReady | None:
+    try:
+        event = cloudevents.decode(raw)
+        if event.type != messages.READY:
+            return None
+        return ContextReady.model_validate_json(event.data)
+    except (ValidationError, InvalidRequest):
+        return None
+
+
+_BY_CODE: dict[str, type[ContextEngineError]] = {
+    error.code: error for error in (InvalidRequest, UnsupportedOption, Conflict, ReplyRefused)
+}
+
+
+def error_of(failed: BuildFailed) -> ContextEngineError:
+    """The exception that a `context.build.failed` stands for."""
+    if failed.code == NotFound.code:
+        return _as_answered(NotFound("context", failed.request_id), failed)
+    if failed.retryable:
+        return _as_answered(Unavailable("engine", failed.message), failed)
+    kind = _BY_CODE.get(failed.code)
+    if kind is None:
+        return RequestFailed(failed)
+    return kind(failed.message)
+
+
+def _as_answered(error: ContextEngineError, failed: BuildFailed) -> ContextEngineError:
+    error.message = failed.message
+    error.args = (failed.message,)
+    return error

@@ -1,0 +1,89 @@
+"""Reading a whole topic from now on, outside any group: for replies and subscriptions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from context_engine.errors import Unavailable
+from events.consumer import FETCH_MAX_WAIT_MS, FRAMING_BYTES, STOP_SECONDS, raw_message
+from events.header_names import accept_any_header_name
+from events.records import RawMessage
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 15.0
+POLL_MS = 1_000
+
+
+class Tail:
+    """Every partition of some topics, from their ends at the time of `start`."""
+
+    def __init__(self, bootstrap: str, topics: Sequence[str], *, max_bytes: int) -> None:
+        accept_any_header_name()
+        self._bootstrap, self._topics = bootstrap, tuple(topics)
+        self._client = AIOKafkaConsumer(
+            bootstrap_servers=bootstrap,
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="latest",
+            fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
+            max_partition_fetch_bytes=max_bytes + FRAMING_BYTES,
+        )
+
+    async def start(self) -> None:
+        """From here on nothing that is published is missed. Raises `Unavailable`."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._client.start()
+                partitions = [
+                    TopicPartition(topic, number)
+                    for topic in self._topics
+                    for number in sorted(await self._partitions(topic))
+                ]
+                self._client.assign(partitions)
+                ends = await self._client.end_offsets(partitions)
+                for partition, offset in ends.items():
+                    self._client.seek(partition, offset)
+        except (KafkaError, TimeoutError, OSError) as error:
+            await self.stop()
+            raise Unavailable(
+                "broker",
+                f"{self._bootstrap} does not answer ({error or type(error).__name__}): check that"
+                " it runs and that CONTEXT_KAFKA_BOOTSTRAP is its address",
+            ) from error
+
+    async def _partitions(self, topic: str) -> set[int]:
+        known = await self._client._client.fetch_all_metadata()
+        found = known.partitions_for_topic(topic)
+        if not found:
+            raise Unavailable(
+                "broker", f"topic {topic} does not exist; `context-engine topics` makes it"
+            )
+        return set(found)
+
+    async def poll(self) -> list[RawMessage]:
+        """What came within a second. Raises `Unavailable`."""
+        try:
+            found = await self._client.getmany(timeout_ms=POLL_MS)
+        except KafkaError as error:
+            raise Unavailable("broker", str(error) or type(error).__name__) from error
+        return [raw_message(record) for records in found.values() for record in records]
+
+    async def messages(self) -> AsyncIterator[RawMessage]:
+        """One by one, for ever."""
+        while True:
+            for message in await self.poll():
+                yield message
+
+    async def stop(self) -> None:
+        """Disconnects; gives up after its bound."""
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._client.stop()
+        except (KafkaError, TimeoutError, OSError) as error:
+            log.warning("subscription did not stop in order: %s", error or type(error).__name__)
