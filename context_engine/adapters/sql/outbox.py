@@ -1,0 +1,148 @@
+"""The outbox: written in the transaction of the change, read by relays that skip each other's rows.
+
+Order is not promised, and not needed: a later number can commit first, and marks commute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, cast
+
+from sqlalchemy import Row, delete, func, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.faults import database_faults
+from context_engine.changes import AnyChange, kind_of
+from context_engine.errors import Unavailable
+from context_engine.ports import OutboxRow
+
+CHANNEL = "context_outbox"
+"""PostgreSQL's channel that says: rows may have been committed."""
+
+
+async def put(connection: AsyncConnection, changes: Sequence[AnyChange]) -> None:
+    """Writes `changes` in the caller's transaction, and wakes relays when it commits."""
+    if not changes:
+        return
+    await connection.execute(insert(t.outbox), [_values(change) for change in changes])
+    await connection.execute(text("SELECT pg_notify(:channel, '')"), {"channel": CHANNEL})
+
+
+def _values(change: AnyChange) -> Mapping[str, object]:
+    return {
+        "id": change.change_id,
+        "aggregatetype": kind_of(change),
+        "aggregateid": change.workspace_id,
+        "type": change.type,
+        "payload": json.loads(change.model_dump_json(exclude_none=True)),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    rows: Sequence[OutboxRow]
+    connection: AsyncConnection
+
+    async def published(self, ids: Sequence[str]) -> None:
+        done = update(t.outbox).where(t.outbox.c.id.in_(ids)).values(published_at=func.now())
+        async with database_faults():
+            await self.connection.execute(done)
+
+
+class SqlOutbox:
+    """`OutboxSource` on PostgreSQL."""
+
+    def __init__(self, database: AsyncEngine) -> None:
+        self._database = database
+        self._listener: AsyncConnection | None = None
+        self._woken = asyncio.Event()
+
+    @asynccontextmanager
+    async def claim(self, limit: int) -> AsyncIterator[_Batch]:
+        query = (
+            select(t.outbox)
+            .where(t.outbox.c.published_at.is_(None))
+            .order_by(t.outbox.c.seq)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        # Only the database's own errors are the database's: the block may meet a broker's.
+        async with database_faults():
+            connection = await self._database.connect()
+        try:
+            async with database_faults():
+                found = (await connection.execute(query)).all()
+            yield _Batch([_row(row) for row in found], connection)
+            async with database_faults():
+                await connection.commit()
+        finally:
+            await connection.close()
+
+    async def wait(self, timeout: float) -> bool:
+        async with database_faults():
+            if self._listener is None:
+                await self._listen()
+                return True  # what was committed before we listened woke nobody
+        try:
+            async with asyncio.timeout(timeout):
+                await self._woken.wait()
+        except TimeoutError:
+            return False
+        self._woken.clear()
+        if self._listener is None:
+            raise Unavailable("database", "the connection that listens for changes was lost")
+        return True
+
+    async def clean(self, older_than: timedelta) -> int:
+        old = t.outbox.c.published_at < func.now() - older_than
+        async with database_faults(), self._database.begin() as connection:
+            return (await connection.execute(delete(t.outbox).where(old))).rowcount
+
+    async def lag(self) -> timedelta | None:
+        age = func.clock_timestamp() - func.min(t.outbox.c.created_at)
+        query = select(age).where(t.outbox.c.published_at.is_(None))
+        async with database_faults(), self._database.connect() as connection:
+            return cast("timedelta | None", (await connection.execute(query)).scalar_one())
+
+    async def close(self) -> None:
+        if (listener := self._listener) is not None:
+            self._listener = None
+            await listener.invalidate()  # a pooled connection must not go on listening
+            await listener.close()
+
+    async def _listen(self) -> None:
+        connection = await self._database.connect()
+        try:
+            driver: Any = (await connection.get_raw_connection()).driver_connection  # asyncpg's own
+            driver.add_termination_listener(self._lost)
+            await driver.add_listener(CHANNEL, self._wake)
+        except BaseException:
+            await connection.invalidate()
+            await connection.close()
+            raise
+        self._listener = connection
+
+    def _wake(self, *_: object) -> None:
+        self._woken.set()
+
+    def _lost(self, *_: object) -> None:
+        """The waiter wakes, and the next wait opens another connection."""
+        self._listener = None
+        self._woken.set()
+
+
+def _row(row: Row[Any]) -> OutboxRow:
+    payload = json.dumps(row.payload, ensure_ascii=False, separators=(",", ":"))
+    return OutboxRow(
+        id=str(row.id),
+        workspace_id=row.aggregateid,
+        kind=row.aggregatetype,
+        payload=payload.encode(),
+        written_at=row.created_at,
+    )

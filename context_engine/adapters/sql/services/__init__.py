@@ -1,0 +1,57 @@
+"""Domain services: the only way to write the reference domain.
+
+Each checks the actor in the current state, raises the version, puts the change into the outbox
+in the same transaction, and marks after the commit and before it answers.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from context_engine.adapters.sql.services.agents import Agents
+from context_engine.adapters.sql.services.conversations import Conversations
+from context_engine.adapters.sql.services.fields import Fields
+from context_engine.adapters.sql.services.grants import Grants
+from context_engine.adapters.sql.services.links import Links
+from context_engine.adapters.sql.services.members import Members
+from context_engine.adapters.sql.services.messages import Messages
+from context_engine.adapters.sql.services.organizations import Organizations
+from context_engine.adapters.sql.services.policies import Policies
+from context_engine.adapters.sql.services.projects import Projects
+from context_engine.adapters.sql.services.records import NewRecord, Record, Records
+from context_engine.adapters.sql.services.tables import Tables
+from context_engine.adapters.sql.services.tasks import Tasks
+from context_engine.adapters.sql.services.teams import Teams
+from context_engine.adapters.sql.services.users import Users
+from context_engine.adapters.sql.services.views import Views
+from context_engine.adapters.sql.services.workflows import Workflows
+from context_engine.adapters.sql.services.workspaces import Workspaces
+from context_engine.adapters.sql.services.writing import Marker, Token, Unmarked, Writer, Written
+
+__all__ = ["DomainServices", "Marker", "NewRecord", "Record", "Token", "Unmarked", "Written"]
+
+
+class DomainServices:
+    """Every service over one database and one cache to mark."""
+
+    def __init__(self, database: AsyncEngine, cache: Marker, *, mark_seconds: float = 2.0) -> None:
+        """`mark_seconds`: how long a change of access tries to mark before it is reported."""
+        writer = Writer(database, cache, mark_seconds=mark_seconds)
+        self.organizations = Organizations(writer)
+        self.users = Users(writer)
+        self.workspaces = Workspaces(writer)
+        self.members = Members(writer)
+        self.teams = Teams(writer)
+        self.grants = Grants(writer)
+        self.agents = Agents(writer)
+        self.tables = Tables(writer)
+        self.fields = Fields(writer)
+        self.links = Links(writer)
+        self.views = Views(writer)
+        self.policies = Policies(writer)
+        self.records = Records(writer)
+        self.projects = Projects(writer)
+        self.tasks = Tasks(writer)
+        self.workflows = Workflows(writer)
+        self.conversations = Conversations(writer)
+        self.messages = Messages(writer)

@@ -1,0 +1,192 @@
+"""Cells: which values a field takes, and the one form in which each is stored.
+
+Stored is JSON. Ids are text always, so that 1 and "1" are one person to a policy; dates are ISO
+text; an empty cell is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from pydantic import JsonValue
+
+from context_engine.errors import InvalidRequest
+from context_engine.models.base import ID_CHARS, JsonObject
+
+FIELD_TYPES = (
+    "text", "number", "boolean", "date", "select", "multi_select", "user", "link",
+)  # fmt: skip
+"""Types that a field can have in this version."""
+
+TEXT_CHARS = 100_000
+"""Longest text in a cell."""
+MANY = 1_000
+"""Most items in one cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """What decides on a field's cells."""
+
+    id: str
+    type: str
+    options: JsonObject
+
+
+def check_options(type: str, options: JsonObject) -> JsonObject:
+    """The options of a field, as stored. Raises `InvalidRequest` naming what is wrong.
+
+    `select` and `multi_select` want `choices`, a list of texts; `user` takes `multiple`.
+    """
+    if type not in FIELD_TYPES:
+        raise InvalidRequest(
+            f"{type!r} is no type of field here; use one of {', '.join(FIELD_TYPES)}", field="type"
+        )
+    allowed = {"select": {"choices"}, "multi_select": {"choices"}, "user": {"multiple"}}
+    unknown = set(options) - allowed.get(type, set())
+    if unknown:
+        raise InvalidRequest(
+            f"a {type} field has no option {sorted(unknown)[0]!r}; leave it out", field="options"
+        )
+    if type in ("select", "multi_select"):
+        choices = _items(options.get("choices"), "options.choices")
+        return {"choices": [clean_text(choice, "options.choices") for choice in choices]}
+    if type == "user":
+        multiple = options.get("multiple", False)
+        if not isinstance(multiple, bool):
+            raise InvalidRequest("true or false", field="options.multiple")
+        return {"multiple": multiple}
+    return {}
+
+
+def check_cells(
+    fields: Mapping[str, FieldSpec], cells: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """The cells as stored, None for one that is emptied.
+
+    Raises `InvalidRequest` naming the field for a value of another type, and for a field that
+    the table does not have. Links are not among `fields`: they are written apart.
+    """
+    stored: dict[str, JsonValue] = {}
+    for field_id, value in cells.items():
+        spec = fields.get(field_id)
+        place = f"cells.{field_id}"
+        if spec is None:
+            raise InvalidRequest("the table has no such field to write; leave it out", field=place)
+        stored[field_id] = None if value in (None, []) else _CHECKS[spec.type](spec, value, place)
+    return stored
+
+
+def users_in(fields: Mapping[str, FieldSpec], stored: Mapping[str, JsonValue]) -> frozenset[str]:
+    """The users that cells name: whoever writes them checks that they are members."""
+    named: set[str] = set()
+    for field_id, value in stored.items():
+        if fields[field_id].type == "user":
+            items: Iterable[JsonValue] = value if isinstance(value, list) else [value]
+            named.update(item for item in items if isinstance(item, str))
+    return frozenset(named)
+
+
+def clean_text(value: JsonValue, place: str, *, chars: int = TEXT_CHARS) -> str:
+    """Text that can be stored. Raises `InvalidRequest`: not a text, too long, or a NUL in it."""
+    if not isinstance(value, str):
+        raise InvalidRequest("write a text", field=place)
+    if len(value) > chars:
+        raise InvalidRequest(f"longer than {chars} characters; shorten it", field=place)
+    if "\x00" in value or any("\ud800" <= c <= "\udfff" for c in value):
+        raise InvalidRequest(
+            "holds a NUL or half a character (a lone surrogate); remove it", field=place
+        )
+    return value
+
+
+def clean_id(value: JsonValue, place: str) -> str:
+    """An id as text. Whole numbers become text, so that 1 and "1" are the same."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not 1 <= len(value) <= ID_CHARS or not _printable(value):
+        raise InvalidRequest(
+            f"write an id of 1 to {ID_CHARS} characters without control characters", field=place
+        )
+    return value
+
+
+def _printable(value: str) -> bool:
+    return all(ord(c) >= 0x20 and c != "\x7f" and not "\ud800" <= c <= "\udfff" for c in value)
+
+
+def clean_ids(value: JsonValue, place: str) -> list[str]:
+    """Distinct ids, in the order given; one id alone stands for a list of one."""
+    items = _items(value, place) if isinstance(value, list) else [value]
+    return list(dict.fromkeys(clean_id(item, place) for item in items))
+
+
+def _items(value: JsonValue, place: str) -> list[JsonValue]:
+    if not isinstance(value, list):
+        raise InvalidRequest("write a list", field=place)
+    if len(value) > MANY:
+        raise InvalidRequest(f"more than {MANY} items; write fewer", field=place)
+    return value
+
+
+# -- by type -----------------------------------------------------------------------------------
+
+
+def _text(_: FieldSpec, value: JsonValue, place: str) -> JsonValue:
+    return clean_text(value, place)
+
+
+def _number(_: FieldSpec, value: JsonValue, place: str) -> JsonValue:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidRequest("write a finite number", field=place)
+    if abs(value) >= 1e100:
+        raise InvalidRequest("write a number of at most 100 digits", field=place)
+    return value
+
+
+def _boolean(_: FieldSpec, value: JsonValue, place: str) -> JsonValue:
+    if not isinstance(value, bool):
+        raise InvalidRequest("write true or false", field=place)
+    return value
+
+
+def _date(_: FieldSpec, value: JsonValue, place: str) -> JsonValue:
+    try:
+        return date.fromisoformat(clean_text(value, place, chars=10)).isoformat()
+    except ValueError as error:
+        raise InvalidRequest("write a date as YYYY-MM-DD", field=place) from error
+
+
+def _select(spec: FieldSpec, value: JsonValue, place: str) -> JsonValue:
+    choices = spec.options.get("choices")
+    if not isinstance(choices, list) or value not in choices:
+        raise InvalidRequest("write one of the field's choices", field=place)
+    return value
+
+
+def _multi_select(spec: FieldSpec, value: JsonValue, place: str) -> JsonValue:
+    chosen: list[JsonValue] = []
+    for item in _items(value, place):
+        if (one := _select(spec, item, place)) not in chosen:
+            chosen.append(one)
+    return chosen
+
+
+def _user(spec: FieldSpec, value: JsonValue, place: str) -> JsonValue:
+    if spec.options.get("multiple") is True:
+        return [*clean_ids(value, place)]
+    return clean_id(value, place)
+
+
+_CHECKS: dict[str, Callable[[FieldSpec, JsonValue, str], JsonValue]] = {
+    "text": _text,
+    "number": _number,
+    "boolean": _boolean,
+    "date": _date,
+    "select": _select,
+    "multi_select": _multi_select,
+    "user": _user,
+}

@@ -1,0 +1,295 @@
+"""Records of a table: an EDITOR's, and of those only what is in the editor's own sight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import JsonValue
+from sqlalchemy import Text, and_, bindparam, func, insert, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from context_engine.access import VisibleTable
+from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.predicates import compile_predicate
+from context_engine.adapters.sql.reads import rows_of
+from context_engine.adapters.sql.services import fields, rights, rows
+from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.cells import FieldSpec, check_cells, users_in
+from context_engine.adapters.sql.services.links import chunks, seen_records, write_links
+from context_engine.adapters.sql.services.writing import Transaction, Written
+from context_engine.changes import RecordsChanged
+from context_engine.errors import InvalidRequest, NotFound
+
+MOST = 1_000
+"""Most records in one call."""
+
+Cells = Mapping[str, JsonValue]
+"""Values by field id; in an update, None empties the cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record to be. `links`: the records that it links to, by link field."""
+
+    cells: Cells
+    links: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record that the actor sees."""
+
+    id: str
+    version: int
+    cells: dict[str, JsonValue]
+    created_by: str | None
+
+
+class Records(Service):
+    async def list(
+        self,
+        actor_id: str,
+        workspace_id: str,
+        table_id: str,
+        *,
+        limit: int = 20,
+        after: str | None = None,
+    ) -> Sequence[Record]:
+        """The records in the actor's sight, by id, `after` one of them."""
+        r = t.records.c
+        async with self._writer.transaction(actor_id) as tx:
+            table = await rights.on_table(tx, workspace_id, table_id, "viewer")
+            query = select(t.records).where(rows_of(table)).order_by(r.id).limit(limit)
+            found = await tx.connection.execute(
+                query if after is None else query.where(r.id > after)
+            )
+        return [Record(row.id, row.version, row.cells, row.created_by) for row in found]
+
+    async def create(
+        self,
+        actor_id: str,
+        workspace_id: str,
+        table_id: str,
+        cells: Cells,
+        *,
+        links: Mapping[str, Sequence[str]] | None = None,
+        id: str | None = None,
+    ) -> Written:
+        new = NewRecord(cells, links or {}, id)
+        (written,) = await self.create_many(actor_id, workspace_id, table_id, [new])
+        return written
+
+    async def create_many(
+        self, actor_id: str, workspace_id: str, table_id: str, records: Sequence[NewRecord]
+    ) -> tuple[Written, ...]:
+        """Makes at most 1,000 records, all or none. The actor is who created them."""
+        _bounded(records)
+        ids = [rows.given_or_new(record.id) for record in records]
+        async with self._writer.transaction(actor_id, workspace_id) as tx:
+            table = await rights.on_table(tx, workspace_id, table_id, "editor")
+            known = await writable(tx, table)
+            checked = [_full(check_cells(known, record.cells)) for record in records]
+            await _check_users(tx, workspace_id, known, checked)
+            new = [
+                {
+                    "id": id,
+                    "workspace_id": workspace_id,
+                    "table_id": table_id,
+                    "cells": cells,
+                    "created_by": actor_id,
+                    "updated_by": actor_id,
+                }
+                for id, cells in zip(ids, checked, strict=True)
+            ]
+            if new:
+                await tx.connection.execute(insert(t.records), new)
+            for field_id, targets in _links_of(ids, records).items():
+                await write_links(tx, workspace_id, table, field_id, targets)
+            _tell(tx, workspace_id, table_id, ids, "created")
+        return tuple(tx.written(id, 1) for id in ids)
+
+    async def update(
+        self,
+        actor_id: str,
+        workspace_id: str,
+        table_id: str,
+        record_id: str,
+        cells: Cells,
+        *,
+        expected_version: int | None = None,
+    ) -> Written:
+        """Writes the cells given, and leaves the others. None empties a cell."""
+        expected = {} if expected_version is None else {record_id: expected_version}
+        (written,) = await self.update_many(
+            actor_id, workspace_id, table_id, {record_id: cells}, expected_versions=expected
+        )
+        return written
+
+    async def update_many(
+        self,
+        actor_id: str,
+        workspace_id: str,
+        table_id: str,
+        changes: Mapping[str, Cells],
+        *,
+        expected_versions: Mapping[str, int] | None = None,
+    ) -> tuple[Written, ...]:
+        """Updates at most 1,000 records, all or none."""
+        _bounded(changes)
+        async with self._writer.transaction(actor_id, workspace_id) as tx:
+            table = await rights.on_table(tx, workspace_id, table_id, "editor")
+            versions = await seen_records(tx, table, changes, lock=True)
+            for record_id, expected in (expected_versions or {}).items():
+                rows.expect("record", record_id, versions[record_id], expected)
+            known = await writable(tx, table)
+            checked = {id: check_cells(known, cells) for id, cells in changes.items()}
+            await _check_users(tx, workspace_id, known, list(checked.values()))
+            if checked:
+                await _write(tx, checked)
+            written = sorted({field_id for cells in checked.values() for field_id in cells})
+            _tell(tx, workspace_id, table_id, list(changes), "updated", tuple(written))
+        return tuple(tx.written(id, versions[id] + 1) for id in changes)
+
+    async def delete(
+        self,
+        actor_id: str,
+        workspace_id: str,
+        table_id: str,
+        record_ids: Sequence[str],
+        *,
+        expected_version: int | None = None,
+    ) -> tuple[Written, ...]:
+        """Takes records out of sight; `restore` brings them back with their cells and links."""
+        _bounded(record_ids)
+        async with self._writer.transaction(actor_id, workspace_id) as tx:
+            table = await rights.on_table(tx, workspace_id, table_id, "editor")
+            versions = await seen_records(tx, table, record_ids, lock=True)
+            for record_id in record_ids:
+                rows.expect("record", record_id, versions[record_id], expected_version)
+            await _set_deleted(tx, record_ids, deleted=True)
+            _tell(tx, workspace_id, table_id, list(record_ids), "deleted")
+        return tuple(tx.written(id, versions[id] + 1) for id in record_ids)
+
+    async def restore(
+        self, actor_id: str, workspace_id: str, table_id: str, record_ids: Sequence[str]
+    ) -> tuple[Written, ...]:
+        """Brings deleted records back that the actor would see."""
+        _bounded(record_ids)
+        async with self._writer.transaction(actor_id, workspace_id) as tx:
+            table = await rights.on_table(tx, workspace_id, table_id, "editor")
+            versions = await _deleted_records(tx, table, record_ids)
+            await _set_deleted(tx, record_ids, deleted=False)
+            _tell(tx, workspace_id, table_id, list(record_ids), "restored")
+        return tuple(tx.written(id, versions[id] + 1) for id in record_ids)
+
+
+def _bounded(batch: Sequence[object] | Mapping[str, object]) -> None:
+    if len(batch) > MOST:
+        raise InvalidRequest(f"more than {MOST}; send several calls", field="records")
+
+
+async def writable(tx: Transaction, table: VisibleTable) -> dict[str, FieldSpec]:
+    """The fields in sight whose cells are values; links are written apart."""
+    seen = {one.id for one in table.fields}
+    known = await fields.specs(tx, table.id)
+    return {id: spec for id, spec in known.items() if id in seen and spec.type != "link"}
+
+
+def _full(cells: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return {id: value for id, value in cells.items() if value is not None}
+
+
+async def _check_users(
+    tx: Transaction,
+    workspace_id: str,
+    known: Mapping[str, FieldSpec],
+    batch: Sequence[Mapping[str, JsonValue]],
+) -> None:
+    named = frozenset[str]().union(*(users_in(known, cells) for cells in batch))
+    await rows.active_members(tx, workspace_id, named, "cells")
+
+
+def _links_of(
+    ids: Sequence[str], records: Sequence[NewRecord]
+) -> dict[str, dict[str, Sequence[str]]]:
+    """By field, then by record: so each field's links are checked and written at once."""
+    by_field: dict[str, dict[str, Sequence[str]]] = {}
+    for id, record in zip(ids, records, strict=True):
+        for field_id, targets in record.links.items():
+            by_field.setdefault(field_id, {})[id] = targets
+    return by_field
+
+
+async def _write(tx: Transaction, checked: Mapping[str, Mapping[str, JsonValue]]) -> None:
+    r = t.records.c
+    merged = r.cells.op("||")(bindparam("full", type_=JSONB))
+    statement = (
+        update(t.records)
+        .where(r.id == bindparam("record"))
+        .values(
+            cells=merged.op("-")(bindparam("emptied", type_=ARRAY(Text))),
+            version=r.version + 1,
+            updated_by=tx.actor_id,
+            updated_at=func.now(),
+        )
+    )
+    batch = [
+        {
+            "record": id,
+            "full": _full(cells),
+            "emptied": [name for name, value in cells.items() if value is None],
+        }
+        for id, cells in checked.items()
+    ]
+    await tx.connection.execute(statement, batch)
+
+
+async def _deleted_records(
+    tx: Transaction, table: VisibleTable, record_ids: Sequence[str]
+) -> dict[str, int]:
+    r = t.records.c
+    gone = and_(r.table_id == table.id, r.deleted_at.is_not(None), compile_predicate(table.rows))
+    query = select(r.id, r.version).where(r.id.in_(record_ids), gone).order_by(r.id)
+    found = await tx.connection.execute(query.with_for_update())
+    versions: dict[str, int] = {row.id: row.version for row in found}
+    for record_id in record_ids:
+        if record_id not in versions:
+            raise NotFound("record", record_id)
+    return versions
+
+
+async def _set_deleted(tx: Transaction, record_ids: Sequence[str], *, deleted: bool) -> None:
+    r = t.records.c
+    await tx.connection.execute(
+        update(t.records)
+        .where(r.id.in_(record_ids))
+        .values(
+            deleted_at=func.now() if deleted else None,
+            version=r.version + 1,
+            updated_by=tx.actor_id,
+            updated_at=func.now(),
+        )
+    )
+
+
+def _tell(
+    tx: Transaction,
+    workspace_id: str,
+    table_id: str,
+    record_ids: Sequence[str],
+    op: Literal["created", "updated", "deleted", "restored"],
+    field_ids: tuple[str, ...] | None = None,
+) -> None:
+    for chunk in chunks(record_ids) if record_ids else ():
+        tx.record(
+            RecordsChanged(
+                workspace_id=workspace_id,
+                table_id=table_id,
+                record_ids=chunk,
+                op=op,
+                field_ids=field_ids,
+            )
+        )

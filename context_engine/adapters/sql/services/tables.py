@@ -1,0 +1,117 @@
+"""Tables of a workspace: a BUILDER's to make, name, trash and restore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from sqlalchemy import func, select
+
+from context_engine.access import VisibleTable
+from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.services import rights, rows
+from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.writing import Transaction, Written
+from context_engine.changes import TableChanged
+
+Op = Literal["created", "renamed", "trashed", "restored"]
+
+
+class Tables(Service):
+    async def list(self, actor_id: str, workspace_id: str) -> Sequence[VisibleTable]:
+        """The tables in the actor's sight, in table order."""
+        async with self._writer.transaction(actor_id) as tx:
+            return await rights.tables_in_sight(tx, workspace_id)
+
+    async def create(
+        self,
+        actor_id: str,
+        workspace_id: str,
+        *,
+        name: str,
+        id: str | None = None,
+        primary_id: str | None = None,
+        primary_name: str = "Name",
+    ) -> Written:
+        """Makes a table with its primary field, a text that names each record."""
+        table_id, field_id = rows.given_or_new(id), rows.given_or_new(primary_id)
+        async with self._writer.transaction(actor_id, workspace_id) as tx:
+            await rights.in_workspace(tx, workspace_id, "builder")
+            count = select(func.count()).where(t.tables.c.workspace_id == workspace_id)
+            await rows.add(
+                tx,
+                t.tables,
+                id=table_id,
+                workspace_id=workspace_id,
+                name=rows.named(name),
+                position=(await tx.connection.execute(count)).scalar_one(),
+            )
+            await rows.add(
+                tx,
+                t.fields,
+                id=field_id,
+                workspace_id=workspace_id,
+                table_id=table_id,
+                name=rows.named(primary_name, "primaryName"),
+                type="text",
+                primary=True,
+            )
+            _tell(tx, workspace_id, table_id, "created")
+        return tx.written(table_id, 1)
+
+    async def rename(
+        self,
+        actor_id: str,
+        workspace_id: str,
+        table_id: str,
+        *,
+        name: str,
+        expected_version: int | None = None,
+    ) -> Written:
+        async with self._writer.transaction(actor_id, workspace_id) as tx:
+            await rights.on_table(tx, workspace_id, table_id, "builder")
+            version = await self._raise(
+                tx, workspace_id, table_id, {"name": rows.named(name)}, expected_version
+            )
+            _tell(tx, workspace_id, table_id, "renamed")
+        return tx.written(table_id, version)
+
+    async def trash(
+        self,
+        actor_id: str,
+        workspace_id: str,
+        table_id: str,
+        *,
+        expected_version: int | None = None,
+    ) -> Written:
+        """Takes a table out of everyone's sight; `restore` brings it back with its grants."""
+        async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
+            await rights.on_table(tx, workspace_id, table_id, "builder")
+            version = await self._raise(
+                tx, workspace_id, table_id, {"trashed": True}, expected_version
+            )
+            _tell(tx, workspace_id, table_id, "trashed")
+        return tx.written(table_id, version)
+
+    async def restore(self, actor_id: str, workspace_id: str, table_id: str) -> Written:
+        """Takes the rights that the actor will have on the table once it is back."""
+        async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
+            version = await self._raise(tx, workspace_id, table_id, {"trashed": False}, None)
+            await rights.on_table(tx, workspace_id, table_id, "builder")
+            _tell(tx, workspace_id, table_id, "restored")
+        return tx.written(table_id, version)
+
+    @staticmethod
+    async def _raise(
+        tx: Transaction,
+        workspace_id: str,
+        table_id: str,
+        values: Mapping[str, object],
+        expected_version: int | None,
+    ) -> int:
+        key = {"workspace_id": workspace_id, "id": table_id}
+        return await rows.raise_version(tx, "table", t.tables, key, values, expected_version)
+
+
+def _tell(tx: Transaction, workspace_id: str, table_id: str, op: Op) -> None:
+    tx.record(TableChanged(workspace_id=workspace_id, table_id=table_id, op=op))

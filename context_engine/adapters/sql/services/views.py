@@ -1,0 +1,165 @@
+"""Views of a table: a BUILDER's; restricted ones are an ADMIN's, for they draw a boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import JsonValue
+from sqlalchemy import delete
+
+from context_engine import policy
+from context_engine.access import VisibleTable, VisibleView
+from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.services import rights, rows
+from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.writing import Transaction, Written
+from context_engine.changes import Op, PolicyChanged, ViewChanged
+from context_engine.errors import InvalidRequest, NotFound
+from context_engine.models.sections import Role
+
+OWNERSHIPS = ("collaborative", "personal", "restricted")
+NO_FILTER = True
+"""In an update: the view shows all rows."""
+
+
+class Views(Service):
+    async def create(
+        self,
+        actor_id: str,
+        workspace_id: str,
+        table_id: str,
+        *,
+        name: str,
+        type: str = "grid",
+        ownership: str = "collaborative",
+        filter: JsonValue = None,
+        hidden: Sequence[str] = (),
+        field_order: Sequence[str] = (),
+        id: str | None = None,
+    ) -> Written:
+        """`filter` is a predicate of the policy grammar, None for all rows.
+
+        A personal view is its maker's alone. A restricted one is seen by ADMINs.
+        """
+        view_id = rows.given_or_new(id)
+        if ownership not in OWNERSHIPS:
+            raise InvalidRequest(f"use one of {', '.join(OWNERSHIPS)}", field="ownership")
+        async with self._writer.transaction(actor_id, workspace_id) as tx:
+            table = await rights.on_table(tx, workspace_id, table_id, _needed(ownership))
+            await rows.add(
+                tx,
+                t.views,
+                id=view_id,
+                workspace_id=workspace_id,
+                table_id=table_id,
+                name=rows.named(name),
+                type=rows.named(type, "type"),
+                ownership=ownership,
+                owner_id=actor_id,
+                position=await rows.next_position(tx, t.views, table_id),
+                filter=check_filter(table, filter),
+                hidden=_of_table(table, hidden, "hidden"),
+                field_order=_of_table(table, field_order, "fieldOrder"),
+            )
+            _tell(tx, workspace_id, table_id, view_id, "created", ownership)
+        return tx.written(view_id, 1)
+
+    async def update(
+        self,
+        actor_id: str,
+        workspace_id: str,
+        table_id: str,
+        view_id: str,
+        *,
+        name: str | None = None,
+        type: str | None = None,
+        filter: JsonValue = None,
+        hidden: Sequence[str] | None = None,
+        field_order: Sequence[str] | None = None,
+        expected_version: int | None = None,
+    ) -> Written:
+        """None stays; the filter `true` (NO_FILTER) lifts the one that was there."""
+        async with self._writer.transaction(actor_id, workspace_id) as tx:
+            table, view = await _seen(tx, workspace_id, table_id, view_id)
+            values = rows.only_given(
+                name=None if name is None else rows.named(name),
+                type=None if type is None else rows.named(type, "type"),
+                hidden=None if hidden is None else _of_table(table, hidden, "hidden"),
+                field_order=(
+                    None if field_order is None else _of_table(table, field_order, "fieldOrder")
+                ),
+            )
+            if filter is not None:
+                values["filter"] = None if filter is True else check_filter(table, filter)
+            key = {"table_id": table_id, "id": view_id}
+            version = await rows.raise_version(tx, "view", t.views, key, values, expected_version)
+            _tell(tx, workspace_id, table_id, view_id, "updated", view.facts.ownership)
+        return tx.written(view_id, version)
+
+    async def delete(
+        self, actor_id: str, workspace_id: str, table_id: str, view_id: str
+    ) -> Written:
+        async with self._writer.transaction(actor_id, workspace_id) as tx:
+            _, view = await _seen(tx, workspace_id, table_id, view_id)
+            gone = await tx.connection.execute(
+                delete(t.views).where(t.views.c.id == view_id).returning(t.views.c.version)
+            )
+            _tell(tx, workspace_id, table_id, view_id, "deleted", view.facts.ownership)
+            version = gone.scalar_one()
+        return tx.written(view_id, version)
+
+
+def check_filter(table: VisibleTable, raw: JsonValue) -> JsonValue:
+    """The filter as stored. Raises `InvalidRequest` for what could not be computed."""
+    if raw is None:
+        return None
+    try:
+        pred = policy.parse(raw)
+        # Whoever looks decides on the operands: here only whether there is an answer at all.
+        policy.resolve(pred, policy.UserOperands(id="anyone"))
+    except InvalidRequest as fault:
+        raise InvalidRequest(fault.message, field="filter") from fault
+    except policy.Unresolvable as fault:
+        raise InvalidRequest(
+            f"{fault} cannot be computed yet; leave it out", field="filter"
+        ) from fault
+    if "sys:created_at" in policy.refs_read(pred):
+        raise InvalidRequest("sys:created_at cannot be computed yet; leave it out", field="filter")
+    _of_table(table, sorted(policy.fields_read(pred)), "filter")
+    return raw
+
+
+def _of_table(table: VisibleTable, field_ids: Iterable[str], place: str) -> list[str]:
+    known = {field.id for field in table.fields}
+    listed = list(dict.fromkeys(field_ids))
+    for field_id in listed:
+        if field_id not in known:
+            raise InvalidRequest(
+                f"table {table.id!r} has no field {field_id!r}; leave it out", field=place
+            )
+    return listed
+
+
+async def _seen(
+    tx: Transaction, workspace_id: str, table_id: str, view_id: str
+) -> tuple[VisibleTable, VisibleView]:
+    table = await rights.on_table(tx, workspace_id, table_id, "viewer")
+    for view in table.views:
+        if view.facts.id == view_id:
+            rights.demand(
+                rights.role_on(table), _needed(view.facts.ownership), f"table {table_id!r}"
+            )
+            return table, view
+    raise NotFound("view", view_id)
+
+
+def _needed(ownership: str) -> Role:
+    return "admin" if ownership == "restricted" else "builder"
+
+
+def _tell(
+    tx: Transaction, workspace_id: str, table_id: str, view_id: str, op: Op, ownership: str
+) -> None:
+    tx.record(ViewChanged(workspace_id=workspace_id, table_id=table_id, view_id=view_id, op=op))
+    if ownership == "restricted":  # what it shows is a boundary, so this is a change of access
+        tx.record(PolicyChanged(workspace_id=workspace_id, table_id=table_id, op=op))

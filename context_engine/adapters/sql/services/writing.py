@@ -1,0 +1,170 @@
+"""One write: a transaction, its changes into the outbox, the commit, and then the marks.
+
+Nothing is acknowledged before it is marked: a request that arrives after the answer must not be
+served what was true before it. The outbox repeats the mark, in case this process dies between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from context_engine.adapters.sql import outbox
+from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.faults import database_faults
+from context_engine.changes import AnyChange, kind_of
+from context_engine.errors import NotFound, NotYetEnforced, Unavailable
+from context_engine.invalidation import tags_touched
+from context_engine.keys import Tag
+from context_engine.ports import Marked
+
+ACCESS_KINDS = frozenset({"permission-change", "membership"})
+"""Kinds whose writer is told when caches may still serve what was before."""
+
+RETRY_SECONDS = 0.1
+"""Pause between two tries to mark."""
+
+
+class Marker(Protocol):
+    """The part of `ContextCache` that a writer needs."""
+
+    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+        """See `ContextCache.mark`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unmarked:
+    """The token of a change that is committed while its mark does not stand yet."""
+
+    workspace_id: str
+    outbox_id: str
+    """The last change of the write; a request that names it is built from the primary."""
+    reason: str
+
+
+Token = Marked | Unmarked
+"""What a later request may name, to be answered from a state that has the write in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The answer to a write."""
+
+    id: str
+    version: int
+    """Version of the thing after the write: a later write may expect it."""
+    tokens: tuple[Token, ...]
+    """One for each workspace that the write touched."""
+    changes: tuple[AnyChange, ...]
+    """What went into the outbox."""
+
+    @property
+    def token(self) -> Token | None:
+        """The token where one workspace was touched, which is the rule; None without any."""
+        return self.tokens[0] if self.tokens else None
+
+    @property
+    def marked(self) -> bool:
+        """Whether every mark stands."""
+        return all(isinstance(token, Marked) for token in self.tokens)
+
+
+@dataclass(slots=True)
+class Transaction:
+    """An open write. Statements run on `connection`; `record` notes what stops being true."""
+
+    connection: AsyncConnection
+    actor_id: str
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    changes: list[AnyChange] = field(default_factory=list)
+    tokens: tuple[Token, ...] | None = None
+
+    def record(self, change: AnyChange) -> None:
+        """Adds a change to those that go into the outbox with the commit."""
+        self.changes.append(change.model_copy(update={"actor_id": self.actor_id, "at": self.now}))
+
+    def written(self, id: str, version: int) -> Written:
+        """The answer, once the transaction's block has ended."""
+        assert self.tokens is not None, "the transaction is still open"
+        return Written(id=id, version=version, tokens=self.tokens, changes=tuple(self.changes))
+
+
+class Writer:
+    """Opens transactions and sees each one through to its marks."""
+
+    def __init__(self, database: AsyncEngine, cache: Marker, *, mark_seconds: float = 2.0) -> None:
+        """`mark_seconds`: how long a change of access tries to mark before it is reported."""
+        self._database, self._cache, self._mark_seconds = database, cache, mark_seconds
+
+    @asynccontextmanager
+    async def transaction(
+        self, actor_id: str, workspace_id: str | None = None, *, exclusive: bool = False
+    ) -> AsyncIterator[Transaction]:
+        """A write in READ COMMITTED, committed when the block ends without an error.
+
+        The workspace is locked before anything is read of it: shared, so that nobody's rights
+        change between check and commit; `exclusive` by what changes rights. So two who remove
+        each other's ADMIN come one after the other.
+
+        Raises `NotFound` for the workspace, `Conflict` for a name that is taken or a deadlock
+        lost, `Unavailable` when the database is away, and after the commit `NotYetEnforced` for
+        a change of access whose mark does not stand.
+        """
+        async with database_faults(), self._database.begin() as connection:
+            tx = Transaction(connection, actor_id)
+            if workspace_id is not None:
+                await lock_workspace(connection, workspace_id, exclusive=exclusive)
+            yield tx
+            await outbox.put(connection, tx.changes)
+        tx.tokens = await self._marked(tx.changes)
+
+    async def _marked(self, changes: list[AnyChange]) -> tuple[Token, ...]:
+        by_workspace: dict[str, list[AnyChange]] = defaultdict(list)
+        for change in changes:
+            by_workspace[change.workspace_id].append(change)
+        tokens = await asyncio.gather(
+            *(self._token(workspace, its) for workspace, its in by_workspace.items())
+        )
+        late = [token for token in tokens if isinstance(token, Unmarked)]
+        if late and any(kind_of(change) in ACCESS_KINDS for change in changes):
+            raise NotYetEnforced(
+                "cache",
+                "the change is committed, but contexts built before it may be served until it is"
+                f" relayed or they expire (outbox {late[0].outbox_id}): {late[0].reason}",
+            )
+        return tuple(tokens)
+
+    async def _token(self, workspace_id: str, changes: list[AnyChange]) -> Token:
+        """Marks once; what changes access tries for its whole time."""
+        tags = frozenset[Tag]().union(*map(tags_touched, changes))
+        insist = any(kind_of(change) in ACCESS_KINDS for change in changes)
+        end = asyncio.get_running_loop().time() + self._mark_seconds
+        while True:
+            try:
+                async with asyncio.timeout_at(end):
+                    return await self._cache.mark(workspace_id, tags, create=True)
+            except (Unavailable, TimeoutError) as fault:
+                reason = fault.message if isinstance(fault, Unavailable) else "no answer in time"
+                left = end - asyncio.get_running_loop().time()
+                if not insist or left <= RETRY_SECONDS:
+                    return Unmarked(workspace_id, changes[-1].change_id, reason)
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+async def lock_workspace(
+    connection: AsyncConnection, workspace_id: str, *, exclusive: bool
+) -> None:
+    """Locks a workspace's row until the commit. Raises `NotFound`."""
+    query = select(t.workspaces.c.id).where(t.workspaces.c.id == workspace_id)
+    # NO KEY: rows that refer to the workspace may still be written by others.
+    lock = query.with_for_update(key_share=True) if exclusive else query.with_for_update(read=True)
+    if (await connection.execute(lock)).first() is None:
+        raise NotFound("workspace", workspace_id)
