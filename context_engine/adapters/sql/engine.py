@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import event
+from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from context_engine.errors import Unavailable
@@ -13,12 +14,19 @@ from context_engine.settings import Settings
 CONNECT_SECONDS = 5.0
 """Longest wait for a connection, to the server or out of the pool."""
 
+SERVER_SETTINGS = {
+    "application_name": "context-engine",
+    "TimeZone": "UTC",  # times are read as JSON text, which must not depend on the server
+    "jit": "off",  # compiling takes longer than any statement here
+}
+
 
 def create_engine(settings: Settings) -> AsyncEngine:
     """An engine for `settings.database_url`; connects to nothing yet.
 
     Statements are bounded by the server. A connection to a replica is refused: what it lags
-    behind would be served as fresh.
+    behind would be served as fresh. Who gets no connection gets `Unavailable`, naming host and
+    port.
     """
     timeout_ms = int(settings.statement_timeout_seconds * 1000)
     engine = create_async_engine(
@@ -31,25 +39,48 @@ def create_engine(settings: Settings) -> AsyncEngine:
             "timeout": CONNECT_SECONDS,
             "command_timeout": settings.statement_timeout_seconds + 2.0,
             "server_settings": {
-                "application_name": "context-engine",
+                **SERVER_SETTINGS,
                 "statement_timeout": str(timeout_ms),
                 "idle_in_transaction_session_timeout": str(timeout_ms * 4),
-                "jit": "off",
             },
         },
     )
-    event.listen(engine.sync_engine, "connect", _refuse_replica)
+    return on_primary(engine)
+
+
+def on_primary(engine: AsyncEngine) -> AsyncEngine:
+    """`engine`, whose connections fail clearly, and never lead to a replica."""
+    event.listen(engine.sync_engine, "do_connect", _connect)
     return engine
 
 
-def _refuse_replica(connection: Any, _record: object) -> None:
-    cursor = connection.cursor()
+def _connect(
+    dialect: Dialect, _record: object, arguments: Any, options: dict[str, Any]
+) -> DBAPIConnection:
+    where = (
+        f"{options.get('host') or 'localhost'}:{options.get('port') or 5432}"
+        f"/{options.get('database') or ''}"
+    )
     try:
-        cursor.execute("SELECT pg_is_in_recovery()")
-        (in_recovery,) = cursor.fetchone()
-    finally:
-        cursor.close()
-    if in_recovery:
+        connection: Any = dialect.connect(*arguments, **options)
+    except TimeoutError as error:
+        raise Unavailable("database", f"{where} did not answer in time") from error
+    except OSError as error:
         raise Unavailable(
-            "database", "CONTEXT_DATABASE_URL leads to a replica; give the primary's address"
+            "database",
+            f"nobody answers at {where}; start PostgreSQL, or set CONTEXT_DATABASE_URL",
+        ) from error
+    except dialect.loaded_dbapi.Error as error:
+        raise Unavailable("database", f"{where} refuses: {error}") from error
+    try:
+        in_recovery = connection.run_async(lambda raw: raw.fetchval("SELECT pg_is_in_recovery()"))
+    except BaseException:
+        connection.terminate()  # not in the pool yet: nobody else would close it
+        raise
+    if in_recovery:
+        connection.terminate()
+        raise Unavailable(
+            "database",
+            f"{where} is a replica; set CONTEXT_DATABASE_URL to the primary's address",
         )
+    return cast("DBAPIConnection", connection)

@@ -10,7 +10,7 @@ from sqlalchemy import Text, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
 _PROJECT = """json_build_object(
-    'id', p.id, 'name', p.name, 'status', p.status, 'due_on', p.due_on::text,
+    'id', p.id, 'name', p.name, 'status', p.status, 'due_on', p.due_on,
     'private', p.private,
     'is_member', EXISTS (
         SELECT FROM project_members pm WHERE pm.project_id = p.id AND pm.user_id = :user_id),
@@ -83,7 +83,7 @@ SELECT json_build_object(
         WHERE p.id = :project_id AND p.workspace_id = :workspace_id),
     'task', (SELECT json_build_object(
         'id', k.id, 'title', k.title, 'status', k.status, 'table_id', k.table_id,
-        'record_id', k.record_id, 'assignee_id', k.assignee_id, 'due_on', k.due_on::text,
+        'record_id', k.record_id, 'assignee_id', k.assignee_id, 'due_on', k.due_on,
         'project', (SELECT {_PROJECT} FROM projects p WHERE p.id = k.project_id))
         FROM tasks k WHERE k.id = :task_id AND k.workspace_id = :workspace_id),
     'team', (SELECT json_build_object(

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from context_engine.adapters.sql.engine import CONNECT_SECONDS, on_primary
 from context_engine.adapters.sql.faults import database_faults
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -17,13 +18,18 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 LOCK = 4_021_776_001
 """Advisory lock that lets one process migrate at a time; any number, always this one."""
 
+WAIT_SECONDS = 60
+"""Longest wait for another process that migrates."""
+
 
 async def upgrade(url: str) -> None:
     """Runs the migrations that are missing; two processes at once take turns.
 
-    Raises `Unavailable` when the database is away.
+    Every connection is closed on return. Raises `Unavailable` when the database is away, or when
+    another process migrates for longer than `WAIT_SECONDS`.
     """
-    engine = create_async_engine(url, poolclass=NullPool, connect_args={"timeout": 10})
+    bounds = {"timeout": CONNECT_SECONDS, "server_settings": {"lock_timeout": f"{WAIT_SECONDS}s"}}
+    engine = on_primary(create_async_engine(url, poolclass=NullPool, connect_args=bounds))
     try:
         async with database_faults(), engine.begin() as connection:
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})

@@ -6,7 +6,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, false, func, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Table,
+    and_,
+    exists,
+    false,
+    func,
+    or_,
+    select,
+)
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -75,23 +86,38 @@ class SqlReads:
 
     async def counts(self, scope: VisibleScope) -> Counts:
         """Every count in one statement; where that takes too long, no number at all."""
-        columns = _count_columns(scope)
-        if not columns:
+        wanted = _wanted(scope)
+        if not wanted:
             return Counts()
-        statement = select(*(column.label(name) for name, column in columns.items()))
+        # Columns are named by place: a name with an id in it would be a new statement each time.
+        columns = (column.label(f"c{n}") for n, column in enumerate(wanted.values()))
+        statement = select(*columns)
         try:
-            async with database_faults_but_timeouts():
-                row = (await self._connection.execute(statement)).one()
+            async with database_faults():
+                row = await self._one_in_time(statement)
         except StatementTooSlow:
             return _uncounted(scope)
-        found = dict(zip(columns, row, strict=True))
+        found = dict(zip(wanted, row, strict=True))
         return Counts(
-            tables={one.id: Count.of(found[f"table {one.id}"]) for one in scope.tables},
-            view=_view_count(scope, found),
-            project_tasks=_optional(found.get("tasks")),
-            project_open_tasks=_optional(found.get("open tasks")),
-            task_row_visible=bool(found.get("task row", True)),
+            tables={one.id: Count.of(found["table", one.id]) for one in scope.tables},
+            view=_view_count(scope, found.get(_VIEW)),
+            project_tasks=_optional(found.get(_TASKS)),
+            project_open_tasks=_optional(found.get(_OPEN_TASKS)),
+            task_row_visible=bool(found.get(_TASK_ROW, True)),
         )
+
+    async def _one_in_time(self, statement: Select[Any]) -> Row[Any]:
+        try:
+            row: Row[Any] = (await self._connection.execute(statement)).one()
+        except DBAPIError as error:
+            if sqlstate(error) == QUERY_CANCELED:
+                raise StatementTooSlow from error
+            raise
+        return row
+
+
+class StatementTooSlow(Exception):
+    """The server cancelled a statement at its time limit."""
 
 
 class SqlDomain:
@@ -121,29 +147,34 @@ def rows_of(table: VisibleTable) -> ColumnElement[bool]:
     )
 
 
-def _count_columns(scope: VisibleScope) -> dict[str, ColumnElement[Any]]:
-    columns: dict[str, ColumnElement[Any]] = {}
-    for table in scope.tables:
-        columns[f"table {table.id}"] = _number_of(rows_of(table))
+_Key = tuple[str, str | None]
+_VIEW: _Key = ("view", None)
+_TASKS: _Key = ("tasks", None)
+_OPEN_TASKS: _Key = ("open tasks", None)
+_TASK_ROW: _Key = ("task row", None)
+
+
+def _wanted(scope: VisibleScope) -> dict[_Key, ColumnElement[Any]]:
+    """What is to be counted in `scope`, each by a subquery of its own."""
+    wanted: dict[_Key, ColumnElement[Any]] = {
+        ("table", table.id): _number_of(t.records, rows_of(table)) for table in scope.tables
+    }
     view, owner = scope.view, scope.view_table
     if view is not None and owner is not None and view.uncountable is None:
-        columns["view"] = _number_of(and_(rows_of(owner), compile_predicate(view.filter)))
+        within = and_(rows_of(owner), compile_predicate(view.filter))
+        wanted[_VIEW] = _number_of(t.records, within)
     if scope.project is not None:
         tasks = _project_tasks(scope.project.id, scope.project_tables)
-        columns["tasks"] = _tasks_where(tasks)
-        columns["open tasks"] = _tasks_where(and_(tasks, t.tasks.c.status != CLOSED))
+        wanted[_TASKS] = _number_of(t.tasks, tasks)
+        wanted[_OPEN_TASKS] = _number_of(t.tasks, and_(tasks, t.tasks.c.status != CLOSED))
     if scope.task is not None and scope.task.row_in is not None:
         of_task = t.records.c.id == scope.task.facts.record_id
-        columns["task row"] = exists().where(and_(of_task, rows_of(scope.task.row_in)))
-    return columns
+        wanted[_TASK_ROW] = exists().where(and_(of_task, rows_of(scope.task.row_in)))
+    return wanted
 
 
-def _number_of(condition: ColumnElement[bool]) -> ColumnElement[Any]:
-    return select(func.count()).select_from(t.records).where(condition).scalar_subquery()
-
-
-def _tasks_where(condition: ColumnElement[bool]) -> ColumnElement[Any]:
-    return select(func.count()).select_from(t.tasks).where(condition).scalar_subquery()
+def _number_of(table: Table, condition: ColumnElement[bool]) -> ColumnElement[Any]:
+    return select(func.count()).select_from(table).where(condition).scalar_subquery()
 
 
 def _project_tasks(project_id: str, tables: tuple[VisibleTable, ...]) -> ColumnElement[bool]:
@@ -151,15 +182,13 @@ def _project_tasks(project_id: str, tables: tuple[VisibleTable, ...]) -> ColumnE
     of_row = t.records.c.id == t.tasks.c.record_id
     rows = (exists().where(and_(of_row, rows_of(table))) for table in tables)
     in_sight = or_(t.tasks.c.record_id.is_(None), false(), *rows)
-    return and_(true(), t.tasks.c.project_id == project_id, in_sight)
+    return and_(t.tasks.c.project_id == project_id, in_sight)
 
 
-def _view_count(scope: VisibleScope, found: dict[str, object]) -> Count | None:
-    if scope.view is None:
-        return None
-    if scope.view.uncountable is not None:
+def _view_count(scope: VisibleScope, number: object) -> Count | None:
+    if scope.view is not None and scope.view.uncountable is not None:
         return Count.missing(scope.view.uncountable)
-    return _optional(found.get("view"))
+    return _optional(number)
 
 
 def _optional(number: object) -> Count | None:
@@ -171,25 +200,9 @@ def _uncounted(scope: VisibleScope) -> Counts:
     missing = Count.missing(TOO_SLOW)
     return Counts(
         tables={table.id: missing for table in scope.tables},
-        view=missing,
-        project_tasks=missing,
-        project_open_tasks=missing,
+        view=_view_count(scope, None) or (missing if scope.view is not None else None),
+        project_tasks=missing if scope.project is not None else None,
+        project_open_tasks=missing if scope.project is not None else None,
         task_row_visible=scope.task is None or scope.task.row_in is None,
         passing=True,
     )
-
-
-class StatementTooSlow(Exception):
-    """The server cancelled a statement at its time limit."""
-
-
-@asynccontextmanager
-async def database_faults_but_timeouts() -> AsyncIterator[None]:
-    """As `database_faults`, but a statement over its time is told apart."""
-    async with database_faults():
-        try:
-            yield
-        except DBAPIError as error:
-            if sqlstate(error) == QUERY_CANCELED:
-                raise StatementTooSlow from error
-            raise

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Text, bindparam, delete, select, text
+from sqlalchemy import Row, Select, Text, bindparam, cast, delete, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql import tables as t
@@ -20,7 +21,7 @@ INSERT INTO snapshots (
     context, compression, operator_trace, generated_at, request_id, trace_id)
 VALUES (
     :context_id, :context_hash, :workspace_id, :user_id, :scope_key, :source, :summary,
-    CAST(:context AS jsonb), CAST(:compression AS jsonb), CAST(:operator_trace AS jsonb),
+    CAST(:context AS json), CAST(:compression AS jsonb), CAST(:operator_trace AS jsonb),
     :generated_at, :request_id, :trace_id)
 ON CONFLICT DO NOTHING
 """
@@ -30,7 +31,12 @@ ON CONFLICT DO NOTHING
         for name in ("context", "compression", "operator_trace", "request_id", "trace_id")
     )
 )
-"""The context is JSON already: it goes in as text, neither parsed nor written again."""
+
+_FIND: Select[Any] = select(
+    *(column for column in t.snapshots.c if column.name != "context"),
+    cast(t.snapshots.c.context, Text).label("context"),
+)
+"""The context is JSON already: it goes in and out as text, neither parsed nor written again."""
 
 
 class SqlSnapshots:
@@ -38,6 +44,8 @@ class SqlSnapshots:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
+        # One statement is its own transaction: no BEGIN and COMMIT to wait for.
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def save(self, record: SnapshotRecord) -> None:
         """One INSERT. Raises `Unavailable`."""
@@ -56,25 +64,24 @@ class SqlSnapshots:
             "request_id": record.request_id,
             "trace_id": record.trace_id,
         }
-        async with database_faults(), self._engine.begin() as connection:
+        async with database_faults(), self._single.connect() as connection:
             await connection.execute(_SAVE, values)
 
     async def get(self, context_id: str) -> SnapshotRecord | None:
         """One snapshot, or None. Raises `Unavailable`."""
-        statement = select(t.snapshots).where(t.snapshots.c.context_id == context_id)
-        async with database_faults(), self._engine.connect() as connection:
+        statement = _FIND.where(t.snapshots.c.context_id == context_id)
+        async with database_faults(), self._single.connect() as connection:
             row = (await connection.execute(statement)).one_or_none()
         return _record(row) if row is not None else None
 
-    async def latest(self, workspace_id: str, limit: int = 20) -> list[SnapshotRecord]:
+    async def list(self, workspace_id: str, limit: int = 20) -> Sequence[SnapshotRecord]:
         """The newest snapshots of a workspace, newest first. Raises `Unavailable`."""
         statement = (
-            select(t.snapshots)
-            .where(t.snapshots.c.workspace_id == workspace_id)
-            .order_by(t.snapshots.c.generated_at.desc())
+            _FIND.where(t.snapshots.c.workspace_id == workspace_id)
+            .order_by(t.snapshots.c.generated_at.desc(), t.snapshots.c.context_id)
             .limit(limit)
         )
-        async with database_faults(), self._engine.connect() as connection:
+        async with database_faults(), self._single.connect() as connection:
             return [_record(row) for row in await connection.execute(statement)]
 
     async def clean(self, before: datetime) -> int:
@@ -86,5 +93,4 @@ class SqlSnapshots:
 
 def _record(row: Row[Any]) -> SnapshotRecord:
     values = dict(row._mapping)
-    values["context"] = json.dumps(values["context"], ensure_ascii=False).encode()
-    return SnapshotRecord(**values)
+    return SnapshotRecord(**{**values, "context": values["context"].encode()})

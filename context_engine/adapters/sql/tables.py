@@ -25,7 +25,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 
 metadata = MetaData(
     naming_convention={
@@ -175,6 +175,7 @@ tables = Table(
     Column("policy_default", Text, nullable=False, server_default="show_all"),
     Column("trashed", Boolean, nullable=False, server_default=text("false")),
     _version(),
+    CheckConstraint("policy_default IN ('show_all', 'deny_all')", name="policy_default"),
     Index("ix_tables_workspace_id", "workspace_id"),
 )
 fields = Table(
@@ -192,7 +193,7 @@ fields = Table(
     Column("linked_field_id", Text),
     Column("cardinality", Text, nullable=False, server_default="many"),
     _version(),
-    UniqueConstraint("table_id", "id"),
+    CheckConstraint("cardinality IN ('one', 'many')", name="cardinality"),
     Index("ix_fields_table_id", "table_id"),
     Index(
         "uq_fields_primary",
@@ -229,6 +230,7 @@ row_policies = Table(
     _json("pred", "false"),
     Column("mode", Text, nullable=False),
     _version(),
+    CheckConstraint("mode IN ('permissive', 'restrictive')", name="mode"),
     Index("ix_row_policies_table_id", "table_id"),
 )
 records = Table(
@@ -244,7 +246,8 @@ records = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("deleted_at", DateTime(timezone=True)),
     _version(),
-    Index("ix_records_live", "table_id", postgresql_where=text("deleted_at IS NULL")),
+    # With the column that "own rows" asks for, so that such a count reads its own rows only.
+    Index("ix_records_live", "table_id", "created_by", postgresql_where=text("deleted_at IS NULL")),
     Index(
         "ix_records_cells",
         "cells",
@@ -259,6 +262,7 @@ links = Table(
     Column("from_record_id", Text, ForeignKey("records.id", ondelete="CASCADE"), primary_key=True),
     Column("to_record_id", Text, ForeignKey("records.id", ondelete="CASCADE"), primary_key=True),
     _of("workspace_id", "workspaces"),
+    Index("ix_links_from_record_id", "from_record_id"),
     Index("ix_links_to_record_id", "to_record_id"),
 )
 
@@ -298,6 +302,7 @@ tasks = Table(
     _version(),
     CheckConstraint("(table_id IS NULL) = (record_id IS NULL)", name="row"),
     Index("ix_tasks_project_id", "project_id"),
+    Index("ix_tasks_record_id", "record_id"),
 )
 workflows = Table(
     "workflows",
@@ -349,6 +354,8 @@ messages = Table(
     _created(),
     _version(),
     CheckConstraint("role IN ('user', 'assistant', 'system', 'tool')", name="role"),
+    CheckConstraint("jsonb_typeof(tool_calls) = 'array'", name="tool_calls"),
+    CheckConstraint("jsonb_typeof(rights) = 'object'", name="rights"),
     UniqueConstraint("conversation_id", "position"),
 )
 
@@ -382,7 +389,7 @@ snapshots = Table(
     Column("scope_key", Text, nullable=False),
     Column("source", Text, nullable=False),
     Column("summary", Text, nullable=False),
-    Column("context", JSONB, nullable=False),
+    Column("context", JSON, nullable=False),
     _json("compression", "{}"),
     _json("operator_trace", "{}"),
     Column("generated_at", DateTime(timezone=True), nullable=False),
@@ -391,4 +398,5 @@ snapshots = Table(
     Index("ix_snapshots_workspace_id_generated_at", "workspace_id", "generated_at"),
     Index("ix_snapshots_generated_at", "generated_at"),
 )
-"""Evidence. It refers to nothing, so that it outlives what it speaks of."""
+"""Evidence. It refers to nothing, so that it outlives what it speaks of; `context` is JSON, which
+keeps the text as it was."""

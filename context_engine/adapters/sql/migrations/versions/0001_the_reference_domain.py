@@ -60,7 +60,7 @@ def upgrade() -> None:
         sa.Column("scope_key", sa.Text(), nullable=False),
         sa.Column("source", sa.Text(), nullable=False),
         sa.Column("summary", sa.Text(), nullable=False),
-        sa.Column("context", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column("context", postgresql.JSON(astext_type=sa.Text()), nullable=False),
         sa.Column(
             "compression",
             postgresql.JSONB(astext_type=sa.Text()),
@@ -254,6 +254,9 @@ def upgrade() -> None:
         sa.Column("policy_default", sa.Text(), server_default="show_all", nullable=False),
         sa.Column("trashed", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("version", sa.BigInteger(), server_default="1", nullable=False),
+        sa.CheckConstraint(
+            "policy_default IN ('show_all', 'deny_all')", name=op.f("ck_tables_policy_default")
+        ),
         sa.ForeignKeyConstraint(
             ["workspace_id"],
             ["workspaces.id"],
@@ -313,6 +316,7 @@ def upgrade() -> None:
         sa.Column("linked_field_id", sa.Text(), nullable=True),
         sa.Column("cardinality", sa.Text(), server_default="many", nullable=False),
         sa.Column("version", sa.BigInteger(), server_default="1", nullable=False),
+        sa.CheckConstraint("cardinality IN ('one', 'many')", name=op.f("ck_fields_cardinality")),
         sa.ForeignKeyConstraint(
             ["table_id"], ["tables.id"], name=op.f("fk_fields_table_id"), ondelete="CASCADE"
         ),
@@ -323,7 +327,6 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_fields")),
-        sa.UniqueConstraint("table_id", "id", name=op.f("uq_fields_table_id_id")),
     )
     op.create_index("ix_fields_table_id", "fields", ["table_id"], unique=False)
     op.create_index(
@@ -370,6 +373,10 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.Column("version", sa.BigInteger(), server_default="1", nullable=False),
+        sa.CheckConstraint("jsonb_typeof(rights) = 'object'", name=op.f("ck_messages_rights")),
+        sa.CheckConstraint(
+            "jsonb_typeof(tool_calls) = 'array'", name=op.f("ck_messages_tool_calls")
+        ),
         sa.CheckConstraint(
             "role IN ('user', 'assistant', 'system', 'tool')", name=op.f("ck_messages_role")
         ),
@@ -483,7 +490,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_records_live",
         "records",
-        ["table_id"],
+        ["table_id", "created_by"],
         unique=False,
         postgresql_where=sa.text("deleted_at IS NULL"),
     )
@@ -506,6 +513,9 @@ def upgrade() -> None:
         ),
         sa.Column("mode", sa.Text(), nullable=False),
         sa.Column("version", sa.BigInteger(), server_default="1", nullable=False),
+        sa.CheckConstraint(
+            "mode IN ('permissive', 'restrictive')", name=op.f("ck_row_policies_mode")
+        ),
         sa.ForeignKeyConstraint(
             ["table_id"], ["tables.id"], name=op.f("fk_row_policies_table_id"), ondelete="CASCADE"
         ),
@@ -613,6 +623,7 @@ def upgrade() -> None:
             "field_id", "from_record_id", "to_record_id", name=op.f("pk_links")
         ),
     )
+    op.create_index("ix_links_from_record_id", "links", ["from_record_id"], unique=False)
     op.create_index("ix_links_to_record_id", "links", ["to_record_id"], unique=False)
     op.create_table(
         "tasks",
@@ -645,12 +656,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_tasks")),
     )
     op.create_index("ix_tasks_project_id", "tasks", ["project_id"], unique=False)
+    op.create_index("ix_tasks_record_id", "tasks", ["record_id"], unique=False)
 
 
 def downgrade() -> None:
+    op.drop_index("ix_tasks_record_id", table_name="tasks")
     op.drop_index("ix_tasks_project_id", table_name="tasks")
     op.drop_table("tasks")
     op.drop_index("ix_links_to_record_id", table_name="links")
+    op.drop_index("ix_links_from_record_id", table_name="links")
     op.drop_table("links")
     op.drop_index("ix_views_table_id", table_name="views")
     op.drop_table("views")
