@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -29,10 +29,12 @@ from events import cloudevents, messages
 from events.messages import BuildFailed, BuildOptions, BuildRequest, ContextEvicted, ContextReady
 from events.producer import Producer, RecordTooLarge
 from events.records import OutgoingRecord, Position, RawMessage
-from events.tail import Tail
+from events.tail import Subscription, Tail
 from events.topics import Topics
 
 SOURCE = "context-engine/client"
+
+T = TypeVar("T")
 
 
 class RequestFailed(Rejected):
@@ -200,41 +202,52 @@ class ContextClient:
 
     # -- subscribing -------------------------------------------------------------------------
 
-    async def subscribe_ready(self, workspace_id: str | None = None) -> AsyncIterator[ContextReady]:
+    def subscribe_ready(self, workspace_id: str | None = None) -> Subscription[ContextReady]:
         """Contexts as they become ready, from now on; of one workspace, or of all."""
-        ready = self._topics.ready
-        async for raw in self._tail(ready.name, max_bytes=ready.max_message_bytes):
+
+        def read(raw: RawMessage) -> ContextReady | None:
             message = _read_ready(raw)
-            if message is not None and workspace_id in (None, message.context.workspace.id):
-                yield message
+            if message is None or workspace_id in (None, message.context.workspace.id):
+                return message
+            return None
 
-    async def subscribe_evictions(
-        self, workspace_id: str | None = None
-    ) -> AsyncIterator[ContextEvicted]:
+        ready = self._topics.ready
+        tail = Tail(self._bootstrap, [ready.name], max_bytes=ready.max_message_bytes)
+        return Subscription(tail, read)
+
+    def subscribe_evictions(self, workspace_id: str | None = None) -> Subscription[ContextEvicted]:
         """What was taken back, from now on: whoever holds such a context drops it."""
-        async for raw in self._tail(self._topics.evictions.name):
-            if workspace_id is not None and raw.key != workspace_id.encode():
-                continue
-            with suppress(ValidationError):
-                yield ContextEvicted.model_validate_json(raw.value or b"")
+        read = _of_workspace(workspace_id, ContextEvicted.model_validate_json)
+        topic = self._topics.evictions
+        return Subscription(
+            Tail(self._bootstrap, [topic.name], max_bytes=topic.max_message_bytes), read
+        )
 
-    async def subscribe_changes(self, workspace_id: str | None = None) -> AsyncIterator[AnyChange]:
+    def subscribe_changes(self, workspace_id: str | None = None) -> Subscription[AnyChange]:
         """Domain changes as they are published, from now on."""
-        names = [topic.name for topic in self._topics.changes()]
-        async for raw in self._tail(*names):
-            if workspace_id is not None and raw.key != workspace_id.encode():
-                continue
-            with suppress(ValidationError):
-                yield domain_change.validate_json(raw.value or b"")
+        read = _of_workspace(workspace_id, domain_change.validate_json)
+        topics = self._topics.changes()
+        largest = max(topic.max_message_bytes for topic in topics)
+        return Subscription(
+            Tail(self._bootstrap, [topic.name for topic in topics], max_bytes=largest), read
+        )
 
-    async def _tail(self, *topics: str, max_bytes: int = 1_048_576) -> AsyncIterator[RawMessage]:
-        tail = Tail(self._bootstrap, topics, max_bytes=max_bytes)
-        await tail.start()
+
+def _of_workspace(
+    workspace_id: str | None, parse: Callable[[bytes], T]
+) -> Callable[[RawMessage], T | None]:
+    """Reads messages whose key is the workspace; others, and what cannot be read, are None."""
+    wanted = workspace_id.encode() if workspace_id is not None else None
+
+    def read(raw: RawMessage) -> T | None:
+        if wanted not in (None, raw.key) or raw.value is None:
+            return None
         try:
-            async for raw in tail.messages():
-                yield raw
-        finally:
-            await tail.stop()
+            return parse(raw.value)
+        except ValidationError:
+            return None
+
+    return read
 
 
 def _answer(raw: RawMessage) -> ContextReady:

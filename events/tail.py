@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Generic, Self, TypeVar
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -15,6 +17,8 @@ from events.header_names import accept_any_header_name
 from events.records import RawMessage
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 START_SECONDS = 15.0
 POLL_MS = 1_000
@@ -87,3 +91,45 @@ class Tail:
                 await self._client.stop()
         except (KafkaError, TimeoutError, OSError) as error:
             log.warning("subscription did not stop in order: %s", error or type(error).__name__)
+
+
+class Subscription(Generic[T]):
+    """Messages of some topics from now on, as an async iterator.
+
+    "Now" is when it starts: at the first `anext`, or earlier by `await start()` or `async with`,
+    for whoever must not miss what happens in between. Nothing is buffered beyond one fetch, so a
+    slow reader holds back its own subscription only.
+    """
+
+    def __init__(self, tail: Tail, read: Callable[[RawMessage], T | None]) -> None:
+        self._tail, self._read = tail, read
+        self._ready: deque[T] = deque()
+        self._started = False
+
+    async def start(self) -> Self:
+        """From here on nothing is missed. Raises `Unavailable`."""
+        if not self._started:
+            await self._tail.start()
+            self._started = True
+        return self
+
+    async def aclose(self) -> None:
+        """Ends the subscription."""
+        await self._tail.stop()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        """The next message. Raises `Unavailable` when the broker is away."""
+        await self.start()
+        while not self._ready:
+            read = map(self._read, await self._tail.poll())
+            self._ready.extend(one for one in read if one is not None)
+        return self._ready.popleft()

@@ -1,0 +1,77 @@
+"""The main line over the bus: asked, answered, cached, taken back, refused."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from context_engine.bootstrap import Parts
+from context_engine.changes import MemberChanged
+from context_engine.errors import NotFound
+from context_engine.models import ContextBuildInput
+from events.client import ContextClient
+from events.messages import BuildOptions
+
+
+def where(user: str = "ana", **more: object) -> ContextBuildInput:
+    return ContextBuildInput.model_validate(
+        {"userId": user, "workspaceId": "w", "tableIds": ["t0"], **more}
+    )
+
+
+async def test_a_request_is_answered_and_answered_again_from_the_cache(
+    client: ContextClient,
+) -> None:
+    """The whole line through real processes; the second answer is the first's context."""
+    built = await client.request(where(), options=BuildOptions(fresh=True))
+    cached = await client.request(where())
+    assert (built.source, cached.source) == ("build", "cache")
+    assert cached.context_hash == built.context_hash
+    assert cached.context.table == built.context.table
+
+
+async def test_many_at_once_each_get_their_own(client: ContextClient) -> None:
+    """300 requests of two users in flight together."""
+    users = ["ana", "bob"] * 150
+    answers = await asyncio.gather(
+        *(client.request(where(user, message=f"m{n % 7}")) for n, user in enumerate(users))
+    )
+    assert [ready.context.user.id for ready in answers] == users
+
+
+async def test_a_revoked_right_is_refused_and_announced(
+    client: ContextClient, parts: Parts
+) -> None:
+    """The service's answer is the moment: the next request is refused, whatever the bus does."""
+    ready = await client.request(where("bob", tableIds=["t1"]))
+    async with client.subscribe_evictions("w") as evictions, asyncio.timeout(20):
+        written = await parts.services.grants.set(
+            "ana", "w", subject_type="user", subject_id="bob", scope_id="t1", role="none"
+        )  # fmt: skip
+        assert written.marked
+        with pytest.raises(NotFound):
+            await client.request(where("bob", tableIds=["t1"]))
+        announced = await anext(evictions)
+    assert announced.change_id == written.changes[0].change_id
+    assert set(announced.tags) & set(ready.context.tags)
+    assert ready.context.scope_key in announced.scope_keys
+
+
+async def test_an_emitted_change_takes_effect(client: ContextClient) -> None:
+    """A product without our domain emits; once it is announced, nothing older is served."""
+    await client.request(where())
+    assert (await client.request(where())).source == "cache"
+    async with client.subscribe_evictions("w") as evictions, asyncio.timeout(20):
+        change = MemberChanged(workspace_id="w", user_id="ana", op="updated")
+        await client.emit(change)
+        while (await anext(evictions)).change_id != change.change_id:
+            pass
+    assert (await client.request(where())).source == "build"
+
+
+async def test_replies_are_seen_by_subscribers(client: ContextClient) -> None:
+    """Whoever subscribes to ready contexts sees them, of their workspace."""
+    async with client.subscribe_ready("w") as ready, asyncio.timeout(20):
+        asked = await client.request(where())
+        assert (await anext(ready)).request_id == asked.request_id
