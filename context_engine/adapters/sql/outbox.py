@@ -62,6 +62,7 @@ class SqlOutbox:
         self._database = database
         self._listener: AsyncConnection | None = None
         self._woken = asyncio.Event()
+        self._lost = False
 
     @asynccontextmanager
     async def claim(self, limit: int) -> AsyncIterator[_Batch]:
@@ -95,7 +96,8 @@ class SqlOutbox:
         except TimeoutError:
             return False
         self._woken.clear()
-        if self._listener is None:
+        if self._lost:
+            await self.close()  # the next wait opens another
             raise Unavailable("database", "the connection that listens for changes was lost")
         return True
 
@@ -120,20 +122,20 @@ class SqlOutbox:
         connection = await self._database.connect()
         try:
             driver: Any = (await connection.get_raw_connection()).driver_connection  # asyncpg's own
-            driver.add_termination_listener(self._lost)
+            driver.add_termination_listener(self._end)
             await driver.add_listener(CHANNEL, self._wake)
         except BaseException:
             await connection.invalidate()
             await connection.close()
             raise
-        self._listener = connection
+        self._listener, self._lost = connection, False
 
     def _wake(self, *_: object) -> None:
         self._woken.set()
 
-    def _lost(self, *_: object) -> None:
-        """The waiter wakes, and the next wait opens another connection."""
-        self._listener = None
+    def _end(self, *_: object) -> None:
+        """The connection is lost: whoever waits must not sleep through it."""
+        self._lost = True
         self._woken.set()
 
 

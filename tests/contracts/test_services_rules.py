@@ -1,0 +1,345 @@
+"""Who may write what, and what is refused because this version could not enforce it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.services import DomainServices
+from context_engine.changes import LinksChanged, PolicyChanged, ProjectChanged, TeamMemberChanged
+from context_engine.errors import Conflict, InvalidRequest, NotFound, NotPermitted
+from tests.support.services import ANA, BEN, BUD, COM, NED, OUT, VIC, row
+
+Write = Callable[[DomainServices, str], Awaitable[Any]]
+
+EDITS: dict[str, Write] = {
+    "record": lambda s, who: s.records.update(who, "w", "tbl", "r1", {"n": 1}),
+    "new record": lambda s, who: s.records.create(who, "w", "tbl", {}),
+    "task": lambda s, who: s.tasks.create(who, "w", title="T"),
+}
+BUILDS: dict[str, Write] = {
+    "table": lambda s, who: s.tables.create(who, "w", name="T"),
+    "table name": lambda s, who: s.tables.rename(who, "w", "tbl", name="T"),
+    "field": lambda s, who: s.fields.create(who, "w", "tbl", name="F", type="text"),
+    "view": lambda s, who: s.views.create(who, "w", "tbl", name="V"),
+    "project": lambda s, who: s.projects.create(who, "w", name="P"),
+    "workflow": lambda s, who: s.workflows.create(who, "w", name="W"),
+}
+RULES: dict[str, Write] = {
+    "workspace": lambda s, who: s.workspaces.rename(who, "w", name="N"),
+    "member": lambda s, who: s.members.set(who, "w", VIC, role="viewer"),
+    "new member": lambda s, who: s.members.add(who, "w", OUT, role="viewer"),
+    "team": lambda s, who: s.teams.create(who, "w", name="T"),
+    "grant": lambda s, who: _grant(s, who),
+    "policy": lambda s, who: s.policies.set(who, "w", "tbl", {}),
+    "agent": lambda s, who: s.agents.create(who, "w", name="A", max_role="editor"),
+    "restricted view": lambda s, who: s.views.create(
+        who, "w", "tbl", name="V", ownership="restricted"
+    ),
+}
+ALLOWED = {
+    ANA: {**EDITS, **BUILDS, **RULES},
+    BUD: {**EDITS, **BUILDS},
+    BEN: EDITS,
+    COM: {},
+    VIC: {},
+    NED: {},
+}
+ON_TABLE = {
+    "record", "new record", "table name", "field", "view", "policy", "restricted view", "grant",
+}  # fmt: skip
+
+
+def _grant(services: DomainServices, who: str, **more: str) -> Awaitable[Any]:
+    given = {"subject_type": "user", "subject_id": VIC, "scope_id": "tbl", "role": "editor"}
+    return services.grants.set(who, "w", **(given | more))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("who", [*ALLOWED, OUT])
+async def test_each_role_writes_what_it_may_and_nothing_else(
+    services: DomainServices, who: str
+) -> None:
+    """Under the role: not permitted; out of sight: not found; outside: no workspace at all."""
+    for name, write in {**EDITS, **BUILDS, **RULES}.items():
+        if name in ALLOWED.get(who, {}):
+            await write(services, who)
+            continue
+        with pytest.raises((NotPermitted, NotFound)) as refused:
+            await write(services, who)
+        unseen = who == OUT or (who == NED and name in ON_TABLE)
+        assert isinstance(refused.value, NotFound) == unseen, name
+
+
+async def test_a_table_grant_decides_on_its_table_alone(services: DomainServices) -> None:
+    """A viewer with EDITOR on the table edits it; an EDITOR with NONE there does not see it."""
+    await _grant(services, ANA)
+    await services.records.update(VIC, "w", "tbl", "r1", {"n": 1})
+    await _grant(services, ANA, subject_id=BEN, role="none")
+    with pytest.raises(NotFound, match="table 'tbl' was not found"):
+        await services.records.update(BEN, "w", "tbl", "r1", {"n": 1})
+    await services.grants.remove(
+        ANA, "w", subject_type="user", subject_id=BEN, scope_type="table", scope_id="tbl"
+    )
+    await services.records.update(BEN, "w", "tbl", "r1", {"n": 1})
+
+
+async def test_an_admin_of_a_table_grants_on_it_and_nowhere_else(
+    services: DomainServices,
+) -> None:
+    """The narrower role holds for the table's grants too."""
+    await _grant(services, ANA, role="admin")
+    await _grant(services, VIC, subject_id=BEN, role="viewer")
+    await services.policies.set(VIC, "w", "tbl", {})
+    await services.tables.create(ANA, "w", name="Other", id="other")
+    with pytest.raises(NotPermitted):
+        await _grant(services, VIC, scope_id="other", role="viewer")
+
+
+OWN: JsonValue = {"cmp": {"ref": "sys:created_by", "op": "eq", "operand": {"user": "id"}}}
+
+
+def _policies(pred: JsonValue, mode: str = "restrictive", **more: Any) -> JsonValue:
+    one = {"subjects": [{"type": "role", "id": "viewer"}], "pred": pred, "mode": mode}
+    return {"policies": [{**one, **more}]}
+
+
+def _cmp(ref: str, op: str = "eq") -> JsonValue:
+    return {"cmp": {"ref": ref, "op": op, "operand": {"user": "id"}}}
+
+
+@pytest.mark.parametrize(
+    ("policies", "says"),
+    [
+        (_policies(OWN, "permissive"), "without effect"),
+        (_policies(_cmp("field:gone")), "missing field"),
+        (_policies({"not": OWN}), "cannot be enforced yet"),
+        (_policies({"linkedAny": {"field": "f", "pred": True}}), "cannot be enforced yet"),
+        (_policies(_cmp("sys:updated_by")), "can be enforced yet"),
+        (_policies(_cmp("field:team")), "use has_any"),
+        (_policies(_cmp("field:owner", "has_any")), "use eq"),
+        (_policies(_cmp("field:n")), "never holds a user"),
+        (_policies(OWN, subjects=[{"type": "role", "id": "boss"}]), "use one of viewer"),
+        (_policies(OWN, subjects=[{"type": "team", "id": "gone"}]), "no team 'gone'"),
+        (_policies(OWN, subjects=[{"type": "user", "id": OUT}]), "not an active member"),
+        (_policies(OWN, subjects=[]), "at least 1"),
+        ({"default": "hide_all"}, "default"),
+        ({"polices": []}, "polices"),
+        (["x"], "policies"),
+    ],
+)
+async def test_a_policy_that_could_not_be_enforced_is_refused(
+    services: DomainServices, policies: JsonValue, says: str
+) -> None:
+    """It is not stored, and the message says what to do."""
+    with pytest.raises(InvalidRequest, match=says):
+        await services.policies.set(ANA, "w", "tbl", policies)
+    assert len(await services.records.list(VIC, "w", "tbl")) == 3
+
+
+async def test_own_rows_are_all_that_a_policy_shows(services: DomainServices) -> None:
+    """The viewer lists the assigned rows, and can neither link to nor change the others."""
+    wanted = _policies({"any": [OWN, _cmp("field:owner"), _cmp("field:team", "has_any")]})
+    await services.policies.set(ANA, "w", "tbl", wanted)
+    assert await services.records.list(VIC, "w", "tbl") == []
+    await services.records.update(ANA, "w", "tbl", "r2", {"owner": VIC})
+    await services.records.update(ANA, "w", "tbl", "r3", {"team": [BEN, VIC]})
+    assert [one.id for one in await services.records.list(VIC, "w", "tbl")] == ["r2", "r3"]
+    await _grant(services, ANA)  # now EDITOR there, whom the policy does not name
+    assert len(await services.records.list(VIC, "w", "tbl")) == 3
+
+
+async def test_a_record_out_of_sight_is_not_found(services: DomainServices) -> None:
+    """An EDITOR under a policy writes, deletes and restores the own rows only."""
+    await services.policies.set(
+        ANA, "w", "tbl", _policies(OWN, subjects=[{"type": "user", "id": BEN}])
+    )
+    own = (await services.records.create(BEN, "w", "tbl", {"name": "Mine"})).id
+    await services.records.update(BEN, "w", "tbl", own, {"n": 1})
+    for write in (
+        services.records.update(BEN, "w", "tbl", "r1", {"n": 1}),
+        services.records.delete(BEN, "w", "tbl", ["r1"]),
+        services.tasks.create(BEN, "w", title="T", table_id="tbl", record_id="r1"),
+    ):
+        with pytest.raises(NotFound, match="record 'r1' was not found"):
+            await write
+    await services.records.delete(ANA, "w", "tbl", ["r1"])
+    with pytest.raises(NotFound):
+        await services.records.restore(BEN, "w", "tbl", ["r1"])
+    await services.records.delete(BEN, "w", "tbl", [own])
+    await services.records.restore(BEN, "w", "tbl", [own])
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"scope_type": "view", "scope_id": "v"}, "grants on views"),
+        ({"scope_type": "workspace", "scope_id": "w"}, "set that"),
+        ({"subject_type": "role", "subject_id": "viewer"}, "use user or team"),
+        ({"role": "owner"}, "use one of none"),
+        ({"role": "defer"}, "use one of none"),
+        ({"subject_id": OUT}, "not an active member"),
+    ],
+)
+async def test_a_grant_that_could_not_be_resolved_is_refused(
+    services: DomainServices, given: dict[str, str], says: str
+) -> None:
+    """Refused, never stored and ignored."""
+    with pytest.raises(InvalidRequest, match=says):
+        await _grant(services, ANA, **given)
+
+
+async def test_nothing_leaves_its_workspace(services: DomainServices) -> None:
+    """Tables, teams and link targets of another workspace are not found from here."""
+    await services.workspaces.create("op", name="Two", maker_id=ANA, id="w2")
+    await services.tables.create(ANA, "w2", name="Far", id="far")
+    await services.teams.create(ANA, "w2", name="Far", id="far-team")
+    for write in (
+        _grant(services, ANA, scope_id="far"),
+        _grant(services, ANA, subject_type="team", subject_id="far-team"),
+        services.links.create(ANA, "w", "tbl", name="L", linked_table_id="far"),
+        services.records.create(ANA, "w", "far", {}),
+        services.teams.delete(ANA, "w", "far-team"),
+    ):
+        with pytest.raises(NotFound):
+            await write
+    with pytest.raises(InvalidRequest, match="no table 'far'"):
+        await services.agents.create(ANA, "w", name="A", max_role="viewer", table_ids=["far"])
+
+
+@pytest.mark.parametrize(
+    ("filter", "says"),
+    [
+        (_cmp("field:gone"), "no field 'gone'"),
+        ({"cmp": 1}, "not a predicate"),
+        ({"linkedAny": {"field": "name", "pred": True}}, "linked_any cannot be computed"),
+        ({"cmp": {"ref": "field:day", "op": "gt", "operand": {"now": {"unit": "today"}}}}, "now"),
+        ({"cmp": {"ref": "sys:created_at", "op": "gt", "operand": {"literal": "x"}}}, "created_at"),
+    ],
+)
+async def test_a_filter_that_could_not_be_computed_is_refused(
+    services: DomainServices, filter: JsonValue, says: str
+) -> None:
+    """On a new view and on an old one; the message names the filter."""
+    with pytest.raises(InvalidRequest, match=says) as refused:
+        await services.views.create(ANA, "w", "tbl", name="V", filter=filter)
+    assert refused.value.field == "filter"
+    await services.views.create(ANA, "w", "tbl", name="V", id="v", filter=_cmp("field:owner"))
+    with pytest.raises(InvalidRequest, match=says):
+        await services.views.update(ANA, "w", "tbl", "v", filter=filter)
+
+
+async def test_a_restricted_view_is_a_change_of_access(services: DomainServices) -> None:
+    """Whoever is no ADMIN does not see it, and what it shows is told as a policy is."""
+    made = await services.views.create(ANA, "w", "tbl", name="V", ownership="restricted", id="v")
+    assert any(isinstance(change, PolicyChanged) for change in made.changes)
+    with pytest.raises(NotFound, match="view 'v'"):
+        await services.views.update(BUD, "w", "tbl", "v", name="X")
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ({"n": True}, "finite number"),
+        ({"n": float("inf")}, "finite number"),
+        ({"ok": 1}, "true or false"),
+        ({"day": "2026-02-30"}, "YYYY-MM-DD"),
+        ({"state": "else"}, "choices"),
+        ({"labels": ["a", "c"]}, "choices"),
+        ({"owner": [VIC]}, "id of 1 to 200"),
+        ({"owner": OUT}, "not an active member"),
+        ({"name": "a\x00b"}, "NUL"),
+        ({"name": 1}, "write a text"),
+        ({"gone": 1}, "no such field"),
+    ],
+)
+async def test_a_cell_of_another_type_is_refused(
+    services: DomainServices, cells: dict[str, JsonValue], says: str
+) -> None:
+    """The message names the field."""
+    with pytest.raises(InvalidRequest, match=says):
+        await services.records.create(ANA, "w", "tbl", cells)
+
+
+async def test_cells_are_stored_in_one_form(
+    services: DomainServices, database: AsyncEngine
+) -> None:
+    """Ids become text, repetitions fall together, an emptied cell is left out."""
+    await services.users.create("op", name="Seven", id="7")
+    await services.members.add(ANA, "w", "7", role="viewer")
+    await services.records.update(
+        ANA, "w", "tbl", "r1", {"owner": 7, "team": [7, "7"], "labels": ["a", "a"], "n": 1.5}
+    )
+    await services.records.update(ANA, "w", "tbl", "r1", {"n": None, "labels": []})
+    cells = (await row(database, t.records, "r1")).cells
+    assert cells == {"name": "Thing 1", "owner": "7", "team": ["7"]}
+
+
+async def test_a_removed_member_leaves_nothing_that_a_later_membership_revives(
+    services: DomainServices,
+) -> None:
+    """Grants, teams and private projects end with the membership, and all of it is told."""
+    await _grant(services, ANA, role="builder")
+    await services.teams.create(ANA, "w", name="T", id="team")
+    await services.teams.add_member(ANA, "w", "team", VIC)
+    await services.projects.create(ANA, "w", name="P", private=True, member_ids=[VIC], id="p")
+    gone = await services.members.remove(ANA, "w", VIC)
+    kinds = {type(change) for change in gone.changes}
+    assert {TeamMemberChanged, ProjectChanged} < kinds
+    with pytest.raises(NotFound):
+        await services.records.list(VIC, "w", "tbl")
+    await services.members.add(ANA, "w", VIC, role="viewer")
+    with pytest.raises(NotPermitted):
+        await services.records.update(VIC, "w", "tbl", "r1", {"n": 1})
+
+
+async def test_a_private_project_is_its_members_alone(services: DomainServices) -> None:
+    """Not even another BUILDER sees it, and its last member stays."""
+    await services.projects.create(BUD, "w", name="P", private=True, id="p")
+    for write in (
+        services.projects.update(ANA, "w", "p", name="X"),
+        services.tasks.create(ANA, "w", title="T", project_id="p"),
+    ):
+        with pytest.raises(NotFound, match="project 'p'"):
+            await write
+    with pytest.raises(Conflict, match="last member"):
+        await services.projects.remove_member(BUD, "w", "p", BUD)
+    await services.projects.add_member(BUD, "w", "p", ANA)
+    await services.projects.update(ANA, "w", "p", name="X")
+
+
+async def test_a_trashed_table_is_gone_for_all_and_comes_back(services: DomainServices) -> None:
+    """Restoring takes the rights that the actor has on the table itself."""
+    await _grant(services, ANA, subject_id=BUD, role="viewer")
+    await services.tables.trash(ANA, "w", "tbl")
+    with pytest.raises(NotFound):
+        await services.records.list(ANA, "w", "tbl")
+    with pytest.raises(NotPermitted):
+        await services.tables.restore(BUD, "w", "tbl")
+    await services.tables.restore(ANA, "w", "tbl")
+    assert len(await services.records.list(ANA, "w", "tbl")) == 3
+
+
+async def test_links_join_both_sides_and_tell_of_both(services: DomainServices) -> None:
+    """A link written reads the same from its other side; `one` takes one."""
+    await services.tables.create(ANA, "w", name="Others", id="other", primary_id="o-name")
+    await services.records.create(ANA, "w", "other", {}, id="o1")
+    await services.links.create(
+        ANA, "w", "tbl", name="Other", linked_table_id="other", cardinality="one",
+        id="to-other", back_name="Things", back_id="to-tbl",
+    )  # fmt: skip
+    written = await services.links.set(BEN, "w", "tbl", "to-other", "r1", ["o1"])
+    link = next(change for change in written.changes if isinstance(change, LinksChanged))
+    assert (link.linked_table_id, link.linked_field_id) == ("other", "to-tbl")
+    assert set(link.record_ids) == {"r1", "o1"}
+    with pytest.raises(InvalidRequest, match="takes one"):
+        await services.links.set(BEN, "w", "tbl", "to-other", "r1", ["o1", "o2"])
+    with pytest.raises(NotFound, match="record 'gone'"):
+        await services.links.set(BEN, "w", "tbl", "to-other", "r1", ["gone"])
+    await _grant(services, ANA, subject_id=BEN, scope_id="other", role="none")
+    with pytest.raises(NotFound, match="table 'other'"):
+        await services.links.set(BEN, "w", "tbl", "to-other", "r1", ["o1"])
