@@ -64,12 +64,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def house(
     env: dict[str, str], world: World, logs: Path
 ) -> AsyncIterator[dict[str, WorkerProcess]]:
-    """Build worker, invalidation consumer and relay as processes. Whoever kills one restarts it."""
-    # Outside pytest's own settings: a warning in a child would not be seen, and must not kill it.
-    child = {k: v for k, v in env.items()} | {
-        "PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS", "")
-    }
-    async with workers(env=child, logs=logs) as running:
+    """The three workers as processes. Whoever kills one starts it again."""
+    async with workers(env=env, logs=logs) as running:
         yield running
 
 
