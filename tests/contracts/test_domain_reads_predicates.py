@@ -1,0 +1,279 @@
+"""The compiler of predicates on real PostgreSQL, against a plain interpreter of the same words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy import event, select
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from context_engine import policy
+from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.predicates import compile_predicate
+from tests.support.stack import Databases
+from tests.support.world import World
+
+MISSING = object()
+VALUES: list[Any] = [
+    MISSING, None, "", " ", "a", "A", "aa", "b", "u1", "u12", "1", "é", "Z", "z", "中", "%", "a%b",
+    0, 1, 1.0, 1.5, -2, 10, 2**70, True, False, [], ["u1"], ["u12"], ["u1", "u2"], ["u1", "u1"],
+    [None], [1], ["1"], [True], [["u1"]], [{"u1": 1}], {}, {"u1": "u1"}, "2026-01-01",
+]  # fmt: skip
+"""One record for each, in field `f`."""
+OPERANDS: list[Any] = [
+    None, "", "a", "A", "u1", "u12", "1", "é", "Z", "中", "%", "_", 0, 1, 1.5, 10, 2**70, True,
+    False, [], [None], ["u1"], ["u1", "u2"], ["u1", None], ["u1", 1], [1], [True], ["a", "b", "Z"],
+    [["u1"]], [[]], {}, {"u1": "u1"}, "2026-01-01",
+]  # fmt: skip
+OPS: tuple[policy.Op, ...] = (
+    "eq", "ne", "in", "not_in", "has_any", "has_all", "has_none", "empty", "not_empty",
+    "lt", "lte", "gt", "gte", "text_contains",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rows:
+    database: AsyncEngine
+    all: dict[str, dict[str, Any]]
+    """Every record by id: its `cells` as PostgreSQL gives them back, and its columns."""
+
+    async def where(self, pred: policy.Pred) -> set[str]:
+        """The records that PostgreSQL finds, and that it does not lose under NOT."""
+        found = await self._ids(pred)
+        rest = await self._ids(policy.Not(not_=pred))
+        assert (found | rest, found & rest) == (set(self.all), set())
+        return found
+
+    async def _ids(self, pred: policy.Pred) -> set[str]:
+        async with self.database.connect() as connection:
+            query = select(t.records.c.id).where(compile_predicate(pred))
+            return set((await connection.execute(query)).scalars())
+
+
+@pytest.fixture(scope="module")
+async def rows(databases: Databases) -> AsyncIterator[Rows]:
+    url = await databases.create()
+    database = create_async_engine(url)
+    world = World(database)
+    await world.add(t.workspaces, {"id": "w", "name": "Work"})
+    await world.add(t.tables, {"id": "t", "workspace_id": "w", "name": "T"})
+    authors = [None, "u1", "u12", ""]
+    days = [datetime(2026, 1, 1, 23, 59, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)]
+    written = {
+        f"r{n}": {
+            "cells": {} if value is MISSING else {"f": value, "other": "u1"},
+            "created_by": authors[n % 4],
+            "updated_by": authors[n // 4 % 4],
+            "created_at": days[n % 2],
+        }
+        for n, value in enumerate(VALUES)
+    }
+    await world.add(
+        t.records,
+        *({"id": id, "workspace_id": "w", "table_id": "t", **row} for id, row in written.items()),
+    )
+    yield Rows(database, written)
+    await database.dispose()
+    await databases.drop(url)
+
+
+# -- the interpreter ---------------------------------------------------------------------------
+
+
+def holds(pred: policy.Pred, row: dict[str, Any]) -> bool:
+    """What `pred` says of `row`, in plain Python."""
+    match pred:
+        case bool():
+            return pred
+        case policy.All(all=parts):
+            return all(holds(part, row) for part in parts)
+        case policy.Any_(any=parts):
+            return any(holds(part, row) for part in parts)
+        case policy.Not(not_=inner):
+            return not holds(inner, row)
+        case policy.Cmp(cmp=c):
+            assert isinstance(c.operand, policy.Literal_)
+            return compared(value_of(c.ref, row), c.op, c.operand.literal)
+        case _:
+            raise AssertionError(pred)
+
+
+def value_of(ref: str, row: dict[str, Any]) -> Any:
+    if ref == "sys:created_at":
+        return row["created_at"].astimezone(UTC).date().isoformat()
+    if ref.startswith("sys:"):
+        return row[ref.removeprefix("sys:")]
+    return row["cells"].get(ref.removeprefix("field:"))
+
+
+def compared(value: Any, op: str, operand: Any) -> bool:
+    if op in ("empty", "not_empty"):
+        blank = value is None or value in ("", [])
+        return blank if op == "empty" else not blank
+    if operand is None:
+        return False
+    opposite = {"ne": "eq", "not_in": "in", "has_none": "has_any"}.get(op)
+    if opposite is not None:
+        return not compared(value, opposite, operand)
+    listed = [x for x in (operand if isinstance(operand, list) else [operand]) if x is not None]
+    if op == "eq":
+        return same(value, operand)
+    if op == "in":
+        return any(same(value, one) for one in listed)
+    if op in ("has_any", "has_all"):
+        if not isinstance(value, list) or not listed:
+            return False
+        hits = [scalar(one) and any(same(item, one) for item in value) for one in listed]
+        return any(hits) if op == "has_any" else all(hits)
+    if op == "text_contains":
+        return isinstance(value, str) and isinstance(operand, str) and operand in value
+    return ordered(value, op, operand)
+
+
+def ordered(value: Any, op: str, operand: Any) -> bool:
+    if isinstance(value, str) and isinstance(operand, str):
+        left, right = [ord(c) for c in value], [ord(c) for c in operand]
+    elif number(value) and number(operand):
+        left, right = Decimal(str(value)), Decimal(str(operand))  # type: ignore[assignment]
+    else:
+        return False
+    return {"lt": left < right, "lte": left <= right, "gt": left > right, "gte": left >= right}[op]
+
+
+def number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def scalar(value: Any) -> bool:
+    return isinstance(value, str | bool | int | float)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal as JSON: `true` is not 1, null is not itself."""
+    if left is None or right is None:
+        return False
+    if number(left) and number(right):
+        return Decimal(str(left)) == Decimal(str(right))
+    return type(left) is type(right) and json.dumps(left) == json.dumps(right)
+
+
+def cmp(ref: str, op: policy.Op, operand: Any) -> policy.Pred:
+    return policy.Cmp(
+        cmp=policy.Comparison(ref=ref, op=op, operand=policy.Literal_(literal=operand))
+    )
+
+
+def expected(pred: policy.Pred, rows: Rows) -> set[str]:
+    return {id for id, row in rows.all.items() if holds(pred, row)}
+
+
+# -- both --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", OPS)
+async def test_fields_compare_as_the_interpreter_says(rows: Rows, op: policy.Op) -> None:
+    """Every operator, over nulls, missing fields, mixed types, lists and scalars in lists."""
+    for operand in OPERANDS:
+        pred = cmp("field:f", op, operand)
+        assert await rows.where(pred) == expected(pred, rows), operand
+
+
+@pytest.mark.parametrize("op", OPS)
+async def test_system_columns_compare_as_the_interpreter_says(rows: Rows, op: policy.Op) -> None:
+    """`created_by`, `updated_by` and the date of creation, NULL in some."""
+    for ref in ("sys:created_by", "sys:updated_by", "sys:created_at"):
+        for operand in (None, "", "u1", "u12", [], ["u1", None], "2026-01-01", ["2026-01-02"], 1):
+            pred = cmp(ref, op, operand)
+            assert await rows.where(pred) == expected(pred, rows), (ref, operand)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"all": []},
+        {"any": []},
+        {"not": {"any": []}},
+        {"any": [{"cmp": {"ref": "field:f", "op": "eq", "operand": {"literal": "u1"}}}, False]},
+        {
+            "all": [
+                {"not": {"cmp": {"ref": "field:f", "op": "gt", "operand": {"literal": "a"}}}},
+                {"cmp": {"ref": "sys:created_by", "op": "ne", "operand": {"literal": "u1"}}},
+            ]
+        },
+        {"not": {"not": {"cmp": {"ref": "field:nowhere", "op": "ne", "operand": {"literal": 1}}}}},
+    ],
+)
+async def test_combinations_agree(rows: Rows, raw: Any) -> None:
+    """`all`, `any` and `not`, empty and nested; an unknown field is a missing one."""
+    pred = policy.parse(raw)
+    assert await rows.where(pred) == expected(pred, rows)
+
+
+async def test_what_has_no_rows_and_what_has_all(rows: Rows) -> None:
+    """The pitfalls by name: NULL under NOT, empty lists, `u1` within `u12`, 1 and "1"."""
+    everything = set(rows.all)
+    missing = f"r{VALUES.index(MISSING)}"
+    assert missing in await rows.where(cmp("field:f", "ne", "u1"))
+    assert await rows.where(cmp("field:f", "in", [])) == set()
+    assert await rows.where(cmp("field:f", "not_in", [])) == everything
+    assert await rows.where(cmp("field:f", "has_all", [])) == set()
+    assert await rows.where(cmp("field:f", "ne", None)) == set()
+    u12 = {f"r{VALUES.index(['u12'])}"}
+    assert not u12 & await rows.where(cmp("field:f", "has_any", ["u1"]))
+    assert await rows.where(cmp("field:f", "eq", "1")) == {f"r{VALUES.index('1')}"}
+
+
+async def test_values_are_bound_and_shapes_are_few(rows: Rows) -> None:
+    """No value stands in the statement, and the length of a list does not change it."""
+    hostile = "x' OR true --"
+    assert await rows.where(cmp("field:f", "eq", hostile)) == set()
+    texts = {
+        str(compile_predicate(cmp(ref, "in", values)).compile(dialect=rows.database.dialect))
+        for values in ([hostile], ["a", "b", "c"])
+        for ref in ("field:f", f"field:{hostile}")
+    }
+    assert len(texts) == 1
+    assert hostile not in texts.pop()
+
+
+@pytest.mark.parametrize(
+    ("op", "operand"), [("eq", "u1"), ("in", ["u1", "u2"]), ("has_any", "u1"), ("has_all", ["u1"])]
+)
+async def test_membership_can_use_the_index_on_cells(
+    rows: Rows, op: policy.Op, operand: Any
+) -> None:
+    """ "Own rows" by an assignee need not read every record."""
+    query = select(t.records.c.id).where(compile_predicate(cmp("field:f", op, operand)))
+
+    def explain(*called: Any) -> tuple[str, Any]:
+        statement, parameters = called[2], called[3]
+        return f"EXPLAIN {statement}" if "@>" in statement else statement, parameters
+
+    async with rows.database.connect() as connection:
+        await connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        engine = rows.database.sync_engine
+        event.listen(engine, "before_cursor_execute", explain, retval=True)
+        try:
+            plan = (await connection.execute(query)).scalars().all()
+        finally:
+            event.remove(engine, "before_cursor_execute", explain)
+    assert any("ix_records_cells" in line for line in plan), plan
+
+
+@pytest.mark.parametrize(
+    "pred",
+    [
+        policy.LinkedAny(linked_any=policy.Linked(field="f", pred=True)),
+        policy.Cmp(cmp=policy.Comparison(ref="field:f", op="eq", operand=policy.OfUser(user="id"))),
+    ],
+)
+def test_what_is_not_resolved_is_refused(pred: policy.Pred) -> None:
+    """Access has resolved or denied these; compiled to anything, they could open rows."""
+    with pytest.raises(policy.Unresolvable):
+        compile_predicate(pred)
