@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import (
@@ -25,7 +25,6 @@ MIB = 1024 * 1024
 DEFAULT_MAX_RECORD_BYTES = 4 * MIB
 RECORD_OVERHEAD_BYTES = 64 * 1024  # batch framing: what the client adds around one record
 RETRY_SECONDS = 0.5
-SWEEP_SECONDS = 0.5
 
 
 class RecordRefused(Rejected):
@@ -75,8 +74,6 @@ class Producer:
         self._bootstrap = bootstrap
         self._client_id = client_id
         self._client: AIOKafkaProducer | None = None
-        self._awaited: dict[asyncio.Future[Any], float] = {}
-        self._sweeper: asyncio.TimerHandle | None = None
 
     async def start(self, *, patience: float = 10.0) -> None:
         """Connect, trying again for `patience` seconds. Raises Unavailable after that."""
@@ -92,7 +89,6 @@ class Producer:
                         "runs and that CONTEXT_KAFKA_BOOTSTRAP is its address",
                     ) from error
                 await asyncio.sleep(RETRY_SECONDS)
-        self._sweep()
 
     async def _connect(self, deadline: float) -> AIOKafkaProducer:
         largest = max([DEFAULT_MAX_RECORD_BYTES, *self._limits.values()])
@@ -118,8 +114,6 @@ class Producer:
         client, self._client = self._client, None
         if client is not None:
             await self._stop_client(client)
-        if self._sweeper is not None:
-            self._sweeper.cancel()
 
     async def send(self, record: OutgoingRecord) -> Position:
         """Publish `record` and return its place once the broker has acknowledged it.
@@ -156,28 +150,6 @@ class Producer:
                 "broker", f"no acknowledgement from {record.topic} ({_reason(error)})"
             ) from error
         return Position(record.topic, metadata.partition, metadata.offset)
-
-    async def _bounded(self, acknowledgement: asyncio.Future[Any]) -> Any:
-        """Wait for the broker, at most the time-out.
-
-        aiokafka bounds everything before this, but not a connection that went silent. One sweep
-        serves all: a timer for each record would be a tenth of the work of sending it.
-        """
-        now = asyncio.get_running_loop().time()
-        self._awaited[acknowledgement] = now + self._timeout
-        try:
-            return await acknowledgement
-        finally:
-            del self._awaited[acknowledgement]
-
-    def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
-        for acknowledgement, deadline in list(self._awaited.items()):  # the oldest come first
-            if deadline > loop.time():
-                break
-            if not acknowledgement.done():
-                acknowledgement.set_exception(TimeoutError(f"none within {self._timeout:g} s"))
-        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
 
     def _check_size(self, record: OutgoingRecord) -> None:
         limit = self._limits.get(record.topic)

@@ -48,7 +48,12 @@ class BuildConsumer(driver.Consumer):
     app: BuildApp
 
     def _new_consumer_thread(self) -> BuildConsumerThread:
-        return BuildConsumerThread(self, loop=self.loop, beacon=self.beacon)
+        same_kind = type(asyncio.get_running_loop())  # uvloop's where the worker runs on it
+        thread = BuildConsumerThread(
+            self, loop=self.loop, thread_loop=same_kind(), beacon=self.beacon
+        )
+        thread._close_thread_loop_on_stop = True
+        return thread
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         """Finish and commit what runs, bounded, before the partitions go."""
