@@ -13,20 +13,12 @@ from pydantic import ValidationError
 
 from context_engine import keys
 from context_engine.changes import AnyChange, domain_change
-from context_engine.errors import (
-    Conflict,
-    ContextEngineError,
-    InvalidRequest,
-    NotFound,
-    Rejected,
-    ReplyRefused,
-    Unavailable,
-    UnsupportedOption,
-)
-from context_engine.models import ContextBuildInput
+from context_engine.errors import InvalidRequest, Unavailable
+from context_engine.models import ContextBuildInput, invalid
 from context_engine.settings import Settings
 from events import cloudevents, messages
-from events.messages import BuildFailed, BuildOptions, BuildRequest, ContextEvicted, ContextReady
+from events.answers import ReplyTimeout, context_in, ready_in
+from events.messages import BuildOptions, BuildRequest, ContextEvicted, ContextReady
 from events.producer import Producer, RecordTooLarge
 from events.records import OutgoingRecord, Position, RawMessage
 from events.tail import Subscription, Tail
@@ -35,20 +27,6 @@ from events.topics import Topics
 SOURCE = "context-engine/client"
 
 T = TypeVar("T")
-
-
-class RequestFailed(Rejected):
-    """A request was refused with a code that this client has no class for."""
-
-    def __init__(self, failed: BuildFailed) -> None:
-        super().__init__(failed.message)
-        self.code = failed.code  # type: ignore[misc]
-
-
-class ReplyTimeout(Unavailable):
-    """No reply came in time. The request may still be answered; ask again with a new id."""
-
-    code = "reply_timeout"
 
 
 class ContextClient:
@@ -111,13 +89,16 @@ class ContextClient:
         for its passing reasons, `ReplyTimeout` when no answer came, `InvalidRequest` for a
         request that the topic cannot take, before it is sent.
         """
-        request = BuildRequest(
-            request_id=request_id or uuid4().hex, input=input, options=options or BuildOptions()
-        )
+        try:
+            request = BuildRequest(
+                request_id=request_id or uuid4().hex, input=input, options=options or BuildOptions()
+            )
+        except ValidationError as error:
+            raise invalid(error) from error
         try:
             async with asyncio.timeout(timeout), self._slots:
                 await self._listen()
-                return _answer(await self._ask(request))
+                return context_in(await self._ask(request))
         except TimeoutError:
             raise ReplyTimeout(
                 "reply",
@@ -206,7 +187,7 @@ class ContextClient:
         """Contexts as they become ready, from now on; of one workspace, or of all."""
 
         def read(raw: RawMessage) -> ContextReady | None:
-            message = _read_ready(raw)
+            message = ready_in(raw)
             if message is None or workspace_id in (None, message.context.workspace.id):
                 return message
             return None
@@ -248,48 +229,3 @@ def _of_workspace(
             return None
 
     return read
-
-
-def _answer(raw: RawMessage) -> ContextReady:
-    """The reply's context, or the error that it carries."""
-    try:
-        event = cloudevents.decode(raw)
-        if event.type == messages.READY:
-            return ContextReady.model_validate_json(event.data)
-        failed = BuildFailed.model_validate_json(event.data)
-    except (ValidationError, InvalidRequest) as error:
-        raise Unavailable("reply", f"cannot be read ({type(error).__name__})") from error
-    raise error_of(failed)
-
-
-def _read_ready(raw: RawMessage) -> ContextReady | None:
-    try:
-        event = cloudevents.decode(raw)
-        if event.type != messages.READY:
-            return None
-        return ContextReady.model_validate_json(event.data)
-    except (ValidationError, InvalidRequest):
-        return None
-
-
-_BY_CODE: dict[str, type[ContextEngineError]] = {
-    error.code: error for error in (InvalidRequest, UnsupportedOption, Conflict, ReplyRefused)
-}
-
-
-def error_of(failed: BuildFailed) -> ContextEngineError:
-    """The exception that a `context.build.failed` stands for."""
-    if failed.code == NotFound.code:
-        return _as_answered(NotFound("context", failed.request_id), failed)
-    if failed.retryable:
-        return _as_answered(Unavailable("engine", failed.message), failed)
-    kind = _BY_CODE.get(failed.code)
-    if kind is None:
-        return RequestFailed(failed)
-    return kind(failed.message)
-
-
-def _as_answered(error: ContextEngineError, failed: BuildFailed) -> ContextEngineError:
-    error.message = failed.message
-    error.args = (failed.message,)
-    return error

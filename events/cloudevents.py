@@ -19,6 +19,7 @@ from events.records import Headers, RawMessage
 SPECVERSION = "1.0"
 JSON = b"application/json"
 STRUCTURED = "application/cloudevents"
+JSON_ENDINGS = ("/json", "+json")
 MAX_ATTRIBUTE_CHARS = 1_024
 
 SPRING_CORRELATION, FASTSTREAM_CORRELATION = "kafka_correlationId", "correlation_id"
@@ -48,11 +49,11 @@ def decode(raw: RawMessage) -> CloudEvent:
     if raw.value is None:
         raise InvalidRequest("a message without a value says nothing; send an event", field="value")
     headers = _headers(raw.headers)
-    content_type = _text(headers, "content-type") or "application/json"
-    if content_type.lower().startswith(STRUCTURED):
+    content_type = (_text(headers, "content-type") or "application/json").lower()
+    if content_type.startswith(STRUCTURED):
         return _structured(raw.value)
-    if not content_type.lower().startswith(("application/json", "text/json")):
-        raise InvalidRequest("only application/json is read", field="content-type")
+    if not content_type.partition(";")[0].rstrip().endswith(JSON_ENDINGS):
+        raise InvalidRequest("only JSON is read; send application/json", field="content-type")
     if _text(headers, "ce_specversion") != SPECVERSION:
         raise InvalidRequest(f"must be {SPECVERSION}", field="ce_specversion")
     return CloudEvent(
@@ -106,13 +107,17 @@ def _structured(value: bytes) -> CloudEvent:
         raise InvalidRequest(f"must be {SPECVERSION}", field="specversion")
     if "data" not in event:
         raise InvalidRequest("is missing; data_base64 is not read", field="data")
+    try:
+        data = json.dumps(event["data"], ensure_ascii=False).encode(errors="surrogatepass")
+    except RecursionError:
+        raise InvalidRequest("is nested too deeply; flatten it", field="data") from None
     time = event.get("time")
     return CloudEvent(
         id=_attribute(event, "id"),
         source=_attribute(event, "source"),
         type=_attribute(event, "type"),
         time=time if isinstance(time, str) else None,
-        data=json.dumps(event["data"], ensure_ascii=False).encode(errors="surrogatepass"),
+        data=data,
     )
 
 

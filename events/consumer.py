@@ -58,8 +58,10 @@ class Consumer:
                 while not self._client.assignment():
                     await self._client.getmany(timeout_ms=50, max_records=1)
                     await self._rewind()
-        except (KafkaError, TimeoutError, OSError) as error:
+        except BaseException as error:
             await self.stop()
+            if not isinstance(error, (KafkaError, TimeoutError, OSError)):
+                raise
             raise Unavailable(
                 "broker",
                 f"{self._bootstrap} gave no partitions ({error or type(error).__name__}): check"

@@ -12,6 +12,9 @@ REASON_BYTES = 2_048
 ORIGINAL_HEADERS_BYTES = DEAD_LETTER_ROOM // 2
 """How much headers may grow by being escaped; what is over is left out."""
 
+HEADER_FRAMING_BYTES = 4
+"""What a header takes on the wire beside its name and value."""
+
 LARGEST_SOURCE = MIB
 """Largest message of the topics that are read, in bytes."""
 
@@ -21,8 +24,12 @@ PREFIX = "kafka_dlt-"
 def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> OutgoingRecord:
     """The record that buries `raw`: same partition, same key and value, bounded headers.
 
-    It always fits its topic: that takes 64 KiB more than the source.
+    It always fits its topic: that takes 64 KiB more than the source. A message larger than its
+    source takes, which only a broker that holds no limits lets in, is cut, and a header says so.
     """
+    key = raw.key[:LARGEST_SOURCE] if raw.key is not None else None
+    value = raw.value[: LARGEST_SOURCE - len(key or b"")] if raw.value is not None else None
+    cut = (key, value) != (raw.key, raw.value)
     why: Headers = (
         (f"{PREFIX}original-topic", raw.topic.encode()),
         (f"{PREFIX}original-partition", raw.partition.to_bytes(4, "big", signed=True)),
@@ -30,13 +37,14 @@ def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> Outgo
         (f"{PREFIX}original-timestamp", raw.timestamp.to_bytes(8, "big", signed=True)),
         (f"{PREFIX}original-consumer-group", group.encode()),
         (f"{PREFIX}exception-fqcn", _name(error).encode()),
-        (f"{PREFIX}exception-message", error.message.encode(errors="replace")[:REASON_BYTES]),
+        (f"{PREFIX}exception-message", _reason(error)),
         (f"{PREFIX}exception-stacktrace", b""),
+        *(((f"{PREFIX}truncated", b"true"),) if cut else ()),
     )
     return OutgoingRecord(
         topic=raw.topic + DEAD_LETTER_SUFFIX,
-        key=raw.key,
-        value=raw.value,
+        key=key,
+        value=value,
         headers=(*_bounded(raw), *why),
         partition=raw.partition,
     )
@@ -44,6 +52,11 @@ def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> Outgo
 
 def _name(error: ContextEngineError) -> str:
     return f"{type(error).__module__}.{type(error).__qualname__}"
+
+
+def _reason(error: ContextEngineError) -> bytes:
+    cut = error.message.encode(errors="replace")[:REASON_BYTES]
+    return cut.decode(errors="ignore").encode()
 
 
 def _bounded(raw: RawMessage) -> Headers:
@@ -54,7 +67,7 @@ def _bounded(raw: RawMessage) -> Headers:
     left = LARGEST_SOURCE + ORIGINAL_HEADERS_BYTES - len(raw.key or b"") - len(raw.value or b"")
     kept: list[tuple[str, bytes | None]] = []
     for name, value in raw.headers:
-        left -= len(name.encode()) + len(value or b"")
+        left -= len(name.encode()) + len(value or b"") + HEADER_FRAMING_BYTES
         if left < 0:
             break
         if not name.startswith(PREFIX):

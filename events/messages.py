@@ -7,6 +7,7 @@ import logging
 from typing import Annotated
 
 from pydantic import Field
+from pydantic_core import from_json
 
 from context_engine.changes import AnyChange
 from context_engine.errors import UnsupportedOption
@@ -136,7 +137,7 @@ class UnknownFields:
         """Logs what is in `data`, a request that was read, and not in its contract."""
         if len(self._seen) >= self.LIMIT:
             return
-        parsed = json.loads(data)
+        parsed = from_json(data)
         for place, known in self._known.items():
             part = parsed.get(place, {}) if place else parsed
             for name in part if isinstance(part, dict) else ():

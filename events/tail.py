@@ -53,8 +53,10 @@ class Tail:
                 ends = await self._client.end_offsets(partitions)
                 for partition, offset in ends.items():
                     self._client.seek(partition, offset)
-        except (KafkaError, TimeoutError, OSError) as error:
+        except BaseException as error:
             await self.stop()
+            if not isinstance(error, (KafkaError, TimeoutError, OSError)):
+                raise
             raise Unavailable(
                 "broker",
                 f"{self._bootstrap} does not answer ({error or type(error).__name__}): check that"

@@ -19,6 +19,8 @@ MAX_AGENTS = 16
 MESSAGE_CHARS = 200_000
 METADATA_CHARS = 65_536
 METADATA_DEPTH = 8
+FAULT_CHARS = 500
+"""What is said of a fault at most: parts of it are the input's."""
 
 
 @lru_cache(maxsize=512)
@@ -151,4 +153,5 @@ def invalid(error: ValidationError) -> InvalidRequest:
     """The first fault of a `ValidationError`, naming field and remedy but never the value."""
     fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
     field = ".".join(str(part) for part in fault["loc"]) or None
-    return InvalidRequest(fault["msg"].removeprefix("Value error, "), field=field)
+    message = fault["msg"].removeprefix("Value error, ")
+    return InvalidRequest(message[:FAULT_CHARS], field=field[:FAULT_CHARS] if field else None)
