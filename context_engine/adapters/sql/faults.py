@@ -13,6 +13,8 @@ from context_engine.errors import Conflict, InvalidRequest, Unavailable
 UNIQUE = "23505"
 BAD_DATA = "22"
 DEADLOCK, SERIALIZATION = "40P01", "40001"
+QUERY_CANCELED = "57014"
+UNDEFINED_TABLE, UNDEFINED_COLUMN = "42P01", "42703"
 
 
 @asynccontextmanager
@@ -29,10 +31,20 @@ async def database_faults() -> AsyncIterator[None]:
             ) from error
         if sqlstate(error) in (DEADLOCK, SERIALIZATION):
             raise Unavailable("database", "another write was in the way; try again") from error
+        if sqlstate(error) == QUERY_CANCELED:
+            raise Unavailable("database", "a statement took too long; try again") from error
+        if sqlstate(error) in (UNDEFINED_TABLE, UNDEFINED_COLUMN):
+            raise Unavailable(
+                "database", "its schema is not this version's; run `context-engine migrate`"
+            ) from error
         if error.connection_invalidated or (sqlstate(error) or "08")[:2] in ("08", "53", "57"):
             raise Unavailable("database", "the connection was lost; try again") from error
         raise
-    except (OSError, PoolTimeout) as error:
+    except PoolTimeout as error:
+        raise Unavailable(
+            "database", "every connection is in use; raise CONTEXT_DATABASE_POOL_SIZE"
+        ) from error
+    except OSError as error:
         raise Unavailable("database", "does not answer; is PostgreSQL up?") from error
 
 

@@ -24,7 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from context_engine.access import VisibleConversation, VisibleScope, VisibleTable
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.facts import DIALOGUE, FACTS
-from context_engine.adapters.sql.faults import database_faults, sqlstate
+from context_engine.adapters.sql.faults import QUERY_CANCELED, database_faults, sqlstate
 from context_engine.adapters.sql.predicates import compile_predicate
 from context_engine.facts import DialogueFacts, Facts
 from context_engine.keys import Coordinates
@@ -40,7 +40,6 @@ OLDER_CHARS = 2_000
 GROUP_REACH = 30
 """Messages beyond the tail whose tools' tables are looked at, since the tail reaches back."""
 
-QUERY_CANCELED = "57014"
 TOO_SLOW = "the database took too long"
 CLOSED = "done"
 """Status of a task that is not open any more."""
