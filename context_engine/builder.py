@@ -126,7 +126,7 @@ class Builder:
             passing=counts.passing,
             conversation=scope.conversation,
             dialogue=dialogue,
-            dialogue_tags=scope.dialogue_tags,
+            dialogue_tags=scope.dialogue_tags | _ran_over(dialogue),
             denials=scope.denials,
         )
 
@@ -162,7 +162,7 @@ class Builder:
             known,
             conversation=scope.conversation,
             dialogue=dialogue,
-            dialogue_tags=scope.dialogue_tags,
+            dialogue_tags=scope.dialogue_tags | _ran_over(dialogue),
             denials=scope.denials,
         )
 
@@ -237,6 +237,12 @@ class Builder:
             limits=self._dialogue_limits(),
             language=language_of(locale),
         )
+
+
+def _ran_over(dialogue: DialogueFacts | None) -> frozenset[Tag]:
+    """Tables that the tools of a dialogue ran over, those too that are gone: they may come back."""
+    messages = dialogue.messages if dialogue is not None else ()
+    return frozenset(keys.schema(table) for message in messages for table in message.table_ids)
 
 
 def _of_surface(surface: Surface) -> dict[str, Any]:

@@ -142,8 +142,9 @@ class ProjectChanged(Change):
 class TaskChanged(Change):
     type: Literal["task.changed"] = "task.changed"
     task_id: Id
-    project_ids: Ids = ()
-    """The projects the task was in before and is in after."""
+    project_ids: Ids | None = None
+    """The projects the task was in before and is in after; None where the writer does not know,
+    which means any."""
     op: Op
 
 
@@ -157,6 +158,8 @@ class WorkflowChanged(Change):
 
 
 class MemberChanged(Change):
+    """A membership. Who is removed leaves teams and projects too: each has a change of its own."""
+
     type: Literal["member.changed"] = "member.changed"
     user_id: Id
     op: Literal["added", "updated", "removed"]

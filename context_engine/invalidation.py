@@ -39,6 +39,9 @@ from context_engine.changes import (
 from context_engine.keys import Tag
 from context_engine.ports import ContextCache, Evicted, Marked
 
+MAX_SCOPE_KEYS = 1_000
+"""Scope keys that one announcement names at most."""
+
 EVERY_EDIT = ("updated_by", "updated_at")
 """System fields that every edit of a record writes."""
 
@@ -50,18 +53,18 @@ def tags_touched(change: AnyChange) -> frozenset[Tag]:
 
 def _touched(change: AnyChange) -> Iterable[Tag]:
     match change:
-        case TableChanged(table_id=table):
-            return (*_whole_table(table), keys.links_to(table), keys.ANY_VIEW)
+        case TableChanged():
+            return _table(change)
         case FieldChanged():
             return _field(change)
+        case ViewChanged(table_id=table, op="updated"):
+            return (keys.views(table),)
         case ViewChanged(table_id=table):
             return (keys.views(table), keys.ANY_VIEW)
         case RelationChanged():
             return _relation(change)
-        case GrantChanged(subject=subject):
+        case GrantChanged(subject=subject) | FieldPermissionChanged(subject=subject):
             return _subject(subject)
-        case FieldPermissionChanged(table_id=table, field_id=field):
-            return (*_subject(change.subject), keys.schema(table), keys.value(table, field))
         case PolicyChanged(table_id=table):
             return (keys.rows(table),)
         case AgentChanged(agent_id=agent):
@@ -73,6 +76,8 @@ def _touched(change: AnyChange) -> Iterable[Tag]:
         case ProjectChanged(project_id=project):
             return (keys.project(project), keys.tasks_of(project))
         case TaskChanged(task_id=task, project_ids=projects):
+            if projects is None:  # any project's tasks, which no tag but this one names
+                return (keys.EVERYTHING,)
             return (keys.task(task), *map(keys.tasks_of, projects))
         case WorkflowChanged(workflow_id=workflow):
             return (keys.workflow(workflow),)
@@ -96,8 +101,14 @@ def _touched(change: AnyChange) -> Iterable[Tag]:
             assert_never(change)
 
 
-def _whole_table(table_id: str) -> tuple[Tag, ...]:
-    return (keys.schema(table_id), keys.views(table_id), keys.rows(table_id))
+def _table(change: TableChanged) -> Iterable[Tag]:
+    """A name is schema; a table that comes or goes takes its views and rows with it."""
+    yield keys.schema(change.table_id)
+    yield keys.links_to(change.table_id)
+    if change.op != "renamed":
+        yield keys.views(change.table_id)
+        yield keys.rows(change.table_id)
+        yield keys.ANY_VIEW
 
 
 def _field(change: FieldChanged) -> Iterable[Tag]:
@@ -136,7 +147,7 @@ def _records(change: RecordsChanged) -> Iterable[Tag]:
     if change.op != "updated":
         yield keys.rows(change.table_id)
         return
-    yield from (keys.value(change.table_id, name) for name in EVERY_EDIT)
+    yield from _edited(change.table_id)
     if change.field_ids is None:
         yield keys.any_value(change.table_id)
         return
@@ -144,11 +155,17 @@ def _records(change: RecordsChanged) -> Iterable[Tag]:
 
 
 def _links(change: LinksChanged) -> Iterable[Tag]:
+    """A link is an edit of the records on both of its sides."""
     yield keys.value(change.table_id, change.field_id)
-    yield keys.links_to(change.linked_table_id)
-    yield keys.links_to(change.table_id)
     if change.linked_field_id is not None:
         yield keys.value(change.linked_table_id, change.linked_field_id)
+    for table in (change.table_id, change.linked_table_id):
+        yield keys.links_to(table)
+        yield from _edited(table)
+
+
+def _edited(table_id: str) -> Iterable[Tag]:
+    return (keys.value(table_id, name) for name in EVERY_EDIT)
 
 
 # -- applying ----------------------------------------------------------------------------------
@@ -178,34 +195,38 @@ class Invalidator:
 
     async def evict(self, change: AnyChange, mark: Marked) -> Applied:
         """Unlinks what `change` made stale, and the sessions that ended with it."""
-        tags = tags_touched(change)
-        evicted = await self._cache.evict(change.workspace_id, tags)
-        ended = session_ended(change)
-        if ended is not None:
-            evicted = _joined(evicted, await self._cache.end_sessions(change.workspace_id, ended))
+        workspace_id, tags = change.workspace_id, tags_touched(change)
+        evicted = await self._cache.evict(workspace_id, tags)
+        match change:
+            case WorkspaceChanged(op="deleted"):
+                # Without its marks no build that began before can keep a session after this.
+                await self._cache.forget(workspace_id)
+                evicted = _joined(evicted, await self._cache.end_sessions(workspace_id))
+            case (
+                MemberChanged(op="removed", user_id=user) | UserChanged(op="deleted", user_id=user)
+            ):
+                evicted = _joined(evicted, await self._cache.end_sessions(workspace_id, user))
+            case _:
+                pass
         return Applied(change, tags, mark, evicted)
 
-    async def apply_unknown(self, workspace_id: str | None) -> None:
-        """A change that nobody understands: its workspace misses, or, if unknown, everything."""
-        if workspace_id is None:
-            await self._cache.forget_everything()
+    async def mark_unknown(self, workspace_ids: Iterable[str]) -> None:
+        """A change that nobody understands: all of its workspaces misses from here on.
+
+        Without a workspace, which means that nobody knows whose it was, all of everyone does.
+        """
+        unknown = frozenset({keys.EVERYTHING})
+        marks = [(workspace_id, unknown) for workspace_id in workspace_ids]
+        if marks:
+            await self._cache.mark_many(marks)
         else:
-            await self._cache.forget(workspace_id)
-
-
-def session_ended(change: AnyChange) -> str | None:
-    """The user whose sessions in this workspace end with `change`, or None."""
-    match change:
-        case MemberChanged(op="removed", user_id=user) | UserChanged(op="deleted", user_id=user):
-            return user
-        case _:
-            return None
+            await self._cache.forget_everything()
 
 
 def _joined(first: Evicted, second: Evicted) -> Evicted:
-    keys_ = tuple(dict.fromkeys((*first.scope_keys, *second.scope_keys)))
+    scope_keys = tuple(dict.fromkeys((*first.scope_keys, *second.scope_keys)))
     return Evicted(
         count=first.count + second.count,
-        scope_keys=keys_[:1_000],
-        truncated=first.truncated or second.truncated or len(keys_) > 1_000,
+        scope_keys=scope_keys[:MAX_SCOPE_KEYS],
+        truncated=first.truncated or second.truncated or len(scope_keys) > MAX_SCOPE_KEYS,
     )

@@ -216,8 +216,9 @@ class ContextCache(Protocol):
     async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
         """Unlinks what the index names under `tags`, in slices."""
 
-    async def end_sessions(self, workspace_id: str, user_id: str) -> Evicted:
-        """Removes a user's sessions, both halves: a membership ended."""
+    async def end_sessions(self, workspace_id: str, user_id: str | None = None) -> Evicted:
+        """Removes a user's sessions, both halves: a membership ended. Without a user, everyone's:
+        the workspace did."""
 
     async def ping(self) -> None:
         """Raises `Unavailable` when the store does not answer."""

@@ -466,6 +466,19 @@ async def test_ending_a_users_sessions_removes_both_halves_and_no_others(store: 
     assert await store.cache.memory(BOB) == "summary"
 
 
+async def test_the_end_of_a_workspace_ends_everyones_sessions_in_it(store: Store) -> None:
+    """Of that workspace only, whatever its id has in common with another's."""
+    other = scope("ann", workspace=WORKSPACE + "*")
+    for who in (ANN, BOB, other):
+        assert await store.write_session(who, await store.moment(who))
+    ended = await store.cache.end_sessions(WORKSPACE)
+    assert set(ended.scope_keys) == {ANN.key, BOB.key}
+    assert await store.cache.session(ANN) is None
+    assert await store.cache.session(BOB) is None
+    assert await store.cache.session(other) is not None
+    assert (await store.cache.end_sessions(WORKSPACE)).count == 0
+
+
 # -- derived text ------------------------------------------------------------------------------
 
 

@@ -261,8 +261,11 @@ class MemoryCache:
     async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
         return self._unlink(keys.index_name(workspace_id, tag) for tag in sorted(tags))
 
-    async def end_sessions(self, workspace_id: str, user_id: str) -> Evicted:
-        return self._unlink((keys.sessions_name(workspace_id, user_id),))
+    async def end_sessions(self, workspace_id: str, user_id: str | None = None) -> Evicted:
+        if user_id is not None:
+            return self._unlink((keys.sessions_name(workspace_id, user_id),))
+        prefix = keys.sessions_name(workspace_id, "")
+        return self._unlink([name for name in self._indexes if name.startswith(prefix)])
 
     def _unlink(self, indexes: Iterable[str]) -> Evicted:
         names = dict.fromkeys(n for index in indexes for n in self._indexes.pop(index, {}))

@@ -125,17 +125,26 @@ class RedisCache:
         await self._ask(("UNLINK", keys.marks_name(workspace_id)))
 
     async def forget_everything(self) -> None:
-        with errors_in_our_words():
-            names = self._link.redis.scan_iter(match=MARKS_PATTERN, count=SCANNED)
-            found = [name async for name in names]
+        found = await self._names(MARKS_PATTERN)
         if found:
             await asyncio.gather(*(self._ask(("UNLINK", name)) for name in found))
 
     async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
         return await Eviction(self._ask).of(keys.index_name(workspace_id, t) for t in sorted(tags))
 
-    async def end_sessions(self, workspace_id: str, user_id: str) -> Evicted:
-        return await Eviction(self._ask).of((keys.sessions_name(workspace_id, user_id),))
+    async def end_sessions(self, workspace_id: str, user_id: str | None = None) -> Evicted:
+        if user_id is not None:
+            return await Eviction(self._ask).of((keys.sessions_name(workspace_id, user_id),))
+        # No character of an id is special in a pattern: those are encoded in names.
+        return await Eviction(self._ask).of(
+            await self._names(keys.sessions_name(workspace_id, "") + "*")
+        )
+
+    async def _names(self, pattern: str) -> list[str]:
+        """The names that match, by a walk over all there are: for what is rare."""
+        with errors_in_our_words():
+            names = self._link.redis.scan_iter(match=pattern, count=SCANNED)
+            return [_text(name) async for name in names]
 
     async def ping(self) -> None:
         await self._ask(("PING",))
