@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 from rich.console import Console
@@ -35,9 +36,14 @@ class Measure:
     baseline: float | None = None
     baseline_name: str = "baseline"
     goal: Goal | None = None
+    ratios: tuple[float, ...] = ()
+    """The ratio of each round, where worker and baseline took turns."""
 
     @property
     def ratio(self) -> float | None:
+        """To the baseline: the median of the rounds, which the machine's drift leaves alone."""
+        if self.ratios:
+            return median(self.ratios)
         return self.value / self.baseline if self.baseline else None
 
     @property
@@ -85,7 +91,7 @@ def table(measures: Sequence[Measure]) -> Table:
             each.name,
             f"{_number(each.value)} {each.unit}",
             "" if each.baseline is None else _number(each.baseline),
-            "" if each.ratio is None else f"{each.ratio:.2f}",
+            _ratio(each),
             each.goal_text or "",
             {True: "[green]yes[/]", False: "[red]no[/]", None: ""}[each.holds],
         )
@@ -97,6 +103,13 @@ def show(measures: Sequence[Measure], console: Console | None = None) -> bool:
     write(measures)
     (console or Console()).print(table(measures))
     return all(each.holds is not False for each in measures)
+
+
+def _ratio(measure: Measure) -> str:
+    if measure.ratio is None:
+        return ""
+    spread = f" ({min(measure.ratios):.2f}-{max(measure.ratios):.2f})" if measure.ratios else ""
+    return f"{measure.ratio:.2f}{spread}"
 
 
 def _number(value: float) -> str:
