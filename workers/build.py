@@ -61,7 +61,7 @@ class BuildHandler:
             return self._refused(raw, error, request.request_id)
         except ContextEngineError as error:
             return [self._failed(raw, error, request.request_id)]
-        except Exception as error:  # noqa: BLE001 - answered, dead-lettered and logged
+        except Exception as error:
             log.exception("request met a fault", offset=raw.offset, partition=raw.partition)
             fault = Fault(f"the engine failed on this request ({type(error).__name__})")
             return self._refused(raw, fault, request.request_id)
