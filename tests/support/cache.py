@@ -22,7 +22,8 @@ OTHER_TABLE = keys.schema("t2")
 
 
 def settings() -> Settings:
-    return Settings(tag_secret="a secret for the tests only")
+    """With a bound that a machine at its limit does not reach."""
+    return Settings(tag_secret="a secret for the tests only", redis_timeout_seconds=5.0)
 
 
 def scope(user: str = "u1", session: str | None = "s1", workspace: str = WORKSPACE) -> Scope:

@@ -17,7 +17,7 @@ from context_engine import keys
 from context_engine.adapters.redis import packs
 from context_engine.adapters.redis.batch import Batcher, Command, Reply
 from context_engine.adapters.redis.evict import Eviction
-from context_engine.adapters.redis.link import Full, Link, connect, errors_in_our_words
+from context_engine.adapters.redis.link import Full, Link, bounded, connect
 from context_engine.errors import Unavailable
 from context_engine.keys import Scope, Tag
 from context_engine.ports import (
@@ -45,7 +45,8 @@ SCANNED = 1_000
 class RedisCache:
     """The cache on one primary. Bound to the event loop that first uses it.
 
-    `source`: a URL, or a client whose bounds the caller has stated; it must not decode replies.
+    Each round trip ends within `settings.redis_timeout_seconds`. `source`: a URL, or a client of
+    the caller's own, which must not decode replies.
     """
 
     def __init__(self, source: str | Redis, settings: Settings) -> None:
@@ -142,9 +143,15 @@ class RedisCache:
 
     async def _names(self, pattern: str) -> list[str]:
         """The names that match, by a walk over all there are: for what is rare."""
-        with errors_in_our_words():
-            names = self._link.redis.scan_iter(match=pattern, count=SCANNED)
-            return [_text(name) async for name in names]
+        found: dict[str, None] = {}
+        cursor = -1
+        while cursor != 0:
+            async with bounded(self._link.timeout):
+                cursor, names = await self._link.redis.scan(
+                    max(cursor, 0), match=pattern, count=SCANNED
+                )
+            found.update(dict.fromkeys(map(_text, names)))
+        return list(found)
 
     async def ping(self) -> None:
         await self._ask(("PING",))
@@ -154,7 +161,7 @@ class RedisCache:
 
         Raises `Unavailable`, which says what to change.
         """
-        with errors_in_our_words():
+        async with bounded(self._link.timeout):
             server = await self._link.redis.info()
             limits = await self._link.redis.config_get("min-replicas-to-write")
         if int(str(server["redis_version"]).split(".", 1)[0]) < 7:

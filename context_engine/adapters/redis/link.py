@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from hashlib import sha1
 from importlib.resources import files
@@ -55,8 +55,10 @@ def scripts() -> dict[ScriptName, tuple[str, str]]:
 def connect(url: str, timeout: float) -> Redis:
     """A client whose every bound is stated; connects when first used.
 
-    `timeout`: seconds for connecting, for one read, and for waiting for a connection. One retry,
-    at once, for a connection that the server had closed: every command here may be repeated.
+    `timeout`: seconds for connecting, and for waiting for a connection. Reads and writes have no
+    bound of their own: `Link` bounds the round trip as a whole, where the client's would cost a
+    task for each. One retry, at once, for a connection that the server had closed: every command
+    here may be repeated.
     """
     pool = BlockingConnectionPool.from_url(
         url,
@@ -64,7 +66,7 @@ def connect(url: str, timeout: float) -> Redis:
         decode_responses=False,
         max_connections=CONNECTIONS,
         timeout=timeout,
-        socket_timeout=timeout,
+        socket_timeout=None,
         socket_connect_timeout=timeout,
         retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
         health_check_interval=0,
@@ -72,14 +74,20 @@ def connect(url: str, timeout: float) -> Redis:
     return Redis.from_pool(pool)
 
 
-@contextmanager
-def errors_in_our_words() -> Iterator[None]:
-    """The client's errors as `Unavailable`. What it says holds no password."""
+@asynccontextmanager
+async def bounded(seconds: float) -> AsyncIterator[None]:
+    """Ends what is inside after `seconds`, and gives the client's errors as `Unavailable`.
+
+    The client closes a connection whose reply was not awaited, so that nobody reads it later.
+    """
     try:
-        yield
+        async with asyncio.timeout(seconds):
+            yield
     except RedisError as error:
         raise unavailable(error) from error
-    except (TimeoutError, OSError) as error:
+    except TimeoutError as error:
+        raise Unavailable("redis", f"no answer within {seconds:g} s") from error
+    except OSError as error:
         raise Unavailable("redis", f"{type(error).__name__}: {error}") from error
 
 
@@ -89,11 +97,11 @@ def unavailable(error: RedisError) -> Unavailable:
 
 
 class Link:
-    """Sends commands to the store in one round trip, within a bound."""
+    """Sends commands to the store in one round trip, within `timeout` seconds, retry included."""
 
     def __init__(self, redis: Redis, timeout: float) -> None:
         self.redis = redis
-        self._timeout = timeout
+        self.timeout = timeout
 
     async def send(self, commands: list[Command]) -> list[Reply]:
         """A reply for each command, or the `Unavailable` that stands in its place.
@@ -101,17 +109,16 @@ class Link:
         Raises `Unavailable` for all of them when the store is away, too slow, or no longer
         takes writes: then connections are dropped, so that the next call finds its successor.
         """
-        with errors_in_our_words():
-            async with asyncio.timeout(2 * self._timeout):
-                replies = await self._pipeline(commands)
-                lost = [i for i, r in enumerate(replies) if isinstance(r, NoScriptError)]
-                if lost:
-                    await self._load()
-                    again = await self._pipeline([commands[i] for i in lost])
-                    for i, reply in zip(lost, again, strict=True):
-                        replies[i] = reply
-                if any(_deposed(reply) for reply in replies):
-                    await self.redis.connection_pool.disconnect(inuse_connections=False)
+        async with bounded(self.timeout):
+            replies = await self._pipeline(commands)
+            lost = [i for i, r in enumerate(replies) if isinstance(r, NoScriptError)]
+            if lost:
+                await self._load()
+                again = await self._pipeline([commands[i] for i in lost])
+                for i, reply in zip(lost, again, strict=True):
+                    replies[i] = reply
+            if any(_deposed(reply) for reply in replies):
+                await self.redis.connection_pool.disconnect(inuse_connections=False)
         return [unavailable(r) if isinstance(r, RedisError) else r for r in replies]
 
     async def _pipeline(self, commands: list[Command]) -> list[Reply]:
