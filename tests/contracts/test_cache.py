@@ -493,6 +493,20 @@ async def test_derived_text_is_served_while_its_tags_are_unmarked(store: Store) 
     assert await store.cache.memory(ANN) is None
 
 
+async def test_derived_text_of_another_reign_or_epoch_is_none(store: Store) -> None:
+    for accident in ("reign", "marks"):
+        moment = await store.moment(ANN)
+        memory = entry(keys.memory_name(ANN), moment, payload=b"summary")
+        await store.write_session(ANN, moment, memory=memory)
+        assert await store.cache.memory(ANN) == "summary"
+        if accident == "reign":
+            await store.put_under_another_reign(keys.memory_name(ANN))
+        else:
+            await store.lose_marks(WORKSPACE)
+            await store.cache.found(WORKSPACE)
+        assert await store.cache.memory(ANN) is None
+
+
 async def test_derived_text_is_written_only_by_the_check_of_a_fill(store: Store) -> None:
     """Else a build at clock 5 revives for a day what a change dropped at 6."""
     moment, talk = await store.moment(ANN), keys.conversation("c1")

@@ -181,7 +181,48 @@ async def test_nothing_is_kept_for_ever(store: RedisStore) -> None:
     names = [name async for name in store.redis.scan_iter()]
     assert len(names) == 7
     for name in names:
-        assert 0 < await store.redis.pttl(name) <= 3_600_000 or b"session" in name
+        assert await store.redis.pttl(name) > 0, name
+
+
+async def test_marks_live_twice_the_life_of_entries_after_their_last_use(
+    store: RedisStore,
+) -> None:
+    """Each use renews them: by whoever reads, stores, marks or finds none."""
+    marks, moment = keys.marks_name(WORKSPACE), await store.moment(ANN)
+    for use in (
+        lambda: store.cache.found(WORKSPACE),
+        lambda: store.look(ANN),
+        lambda: store.cache.fill(moment, [entry(whole_name(ANN), moment)], None),
+        lambda: store.cache.mark(WORKSPACE, frozenset({TABLE}), create=False),
+    ):
+        await store.redis.pexpire(marks, 1_000)
+        await use()
+        assert 590_000 < await store.redis.pttl(marks) <= 600_000
+    await store.flush()
+    await store.cache.found(WORKSPACE)
+    assert await store.redis.pttl(marks) > 590_000
+
+
+async def test_an_entry_ends_by_what_it_says_and_not_by_the_stores_expiry_alone(
+    store: RedisStore,
+) -> None:
+    moment = await store.moment(ANN)
+    short = entry(whole_name(ANN), moment, payload=b"for ann", life_ms=100)
+    assert await store.cache.fill(moment, [short], None)
+    await store.redis.persist(whole_name(ANN))
+    await store.elapse(110)
+    assert await store.has(whole_name(ANN))
+    assert not await is_hit(store)
+
+
+async def test_an_entry_proven_by_its_tags_is_stamped_with_the_clock(store: RedisStore) -> None:
+    """So that the next look need not go through its tags; its expiry stays."""
+    await keep(store, "ann")
+    ends = await store.redis.pexpiretime(whole_name(ANN))
+    marked = await store.cache.mark(WORKSPACE, frozenset({OTHER_TABLE}), create=False)
+    assert await is_hit(store)
+    assert int(await store.redis.hget(whole_name(ANN), "c") or -1) == marked.clock
+    assert await store.redis.pexpiretime(whole_name(ANN)) == ends
 
 
 async def test_an_index_sheds_what_has_ended(store: RedisStore) -> None:
@@ -196,13 +237,14 @@ async def test_an_index_sheds_what_has_ended(store: RedisStore) -> None:
 
 
 async def test_a_session_index_sheds_what_has_ended(store: RedisStore) -> None:
-    moment = await store.moment(ANN)
+    moment, lasting = await store.moment(ANN), scope("ann", session="lasting")
     for i in range(20):
         who = scope("ann", session=f"s{i}")
         await store.cache.fill(moment, (), SessionWrite(who, b"c", "h", 1))
+    await store.cache.fill(moment, (), SessionWrite(lasting, b"c", "h", 60))
     await store.elapse(1_050)
     await store.cache.fill(moment, (), SessionWrite(ANN, b"c", "h", 60))
-    assert await store.redis.zcard(keys.sessions_name(WORKSPACE, "ann")) == 1
+    assert await store.redis.zcard(keys.sessions_name(WORKSPACE, "ann")) == 2
 
 
 async def test_too_many_marks_are_dropped_with_all_that_they_proved(
@@ -258,6 +300,20 @@ async def test_a_replica_answers_no_look_and_its_promotion_ends_every_entry(
     assert not await is_hit(store)
     await keep(store, "ann")
     assert await is_hit(store)
+
+
+async def test_a_server_that_takes_no_writes_is_left(store: RedisStore) -> None:
+    """Its address may lead to its successor by now: the next call connects anew."""
+    await store.cache.ping()
+    await store.redis.config_set("min-replicas-to-write", 1)
+    try:
+        with pytest.raises(Unavailable):
+            await store.look(ANN)
+    finally:
+        await store.redis.config_set("min-replicas-to-write", 0)
+    before = (await store.redis.info("stats"))["total_connections_received"]
+    await store.cache.ping()
+    assert (await store.redis.info("stats"))["total_connections_received"] == before + 1
 
 
 async def test_a_fill_under_another_reign_is_refused(store: RedisStore) -> None:
