@@ -107,15 +107,25 @@ async def measure(worker: Worker, bootstrap: str, make: MakeRequest = build_requ
 
 
 async def measure_rounds(
-    bootstrap: str, redis_url: str, *candidates: Worker, rounds: int = ROUNDS
+    bootstrap: str,
+    redis_url: str,
+    *candidates: Worker,
+    rounds: int = ROUNDS,
+    requests: Mapping[str, MakeRequest] | None = None,
 ) -> Rounds:
-    """Every baseline and every candidate in turn, `rounds` times over."""
+    """Every baseline and every candidate in turn, `rounds` times over.
+
+    `requests` makes the requests of a worker that needs others than the common ones.
+    """
+    made = requests or {}
     await store_replies(redis_url)
     workers = [*(baseline(name, bootstrap, redis_url) for name in BASELINES), *candidates]
     found: dict[str, list[Hot]] = {worker.name: [] for worker in workers}
     for _ in range(rounds):
         for worker in workers:
-            found[worker.name].append(await measure(worker, bootstrap))
+            found[worker.name].append(
+                await measure(worker, bootstrap, made.get(worker.name, build_request))
+            )
     return found
 
 
