@@ -6,6 +6,7 @@ keys that are not UTF-8.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -105,20 +106,28 @@ def _structured(value: bytes) -> CloudEvent:
         raise InvalidRequest("not a CloudEvent; send a JSON object", field="value")
     if event.get("specversion") != SPECVERSION:
         raise InvalidRequest(f"must be {SPECVERSION}", field="specversion")
-    if "data" not in event:
-        raise InvalidRequest("is missing; data_base64 is not read", field="data")
-    try:
-        data = json.dumps(event["data"], ensure_ascii=False).encode(errors="surrogatepass")
-    except RecursionError:
-        raise InvalidRequest("is nested too deeply; flatten it", field="data") from None
     time = event.get("time")
     return CloudEvent(
         id=_attribute(event, "id"),
         source=_attribute(event, "source"),
         type=_attribute(event, "type"),
         time=time if isinstance(time, str) else None,
-        data=data,
+        data=_structured_data(event),
     )
+
+
+def _structured_data(event: Mapping[str, JsonValue]) -> bytes:
+    """The data as JSON bytes; the SDK writes data that it was given as bytes in base 64."""
+    try:
+        if isinstance(encoded := event.get("data_base64"), str):
+            return base64.b64decode(encoded, validate=True)
+        if "data" in event:
+            return json.dumps(event["data"], ensure_ascii=False).encode(errors="surrogatepass")
+    except ValueError:
+        raise InvalidRequest("is not base 64", field="data_base64") from None
+    except RecursionError:
+        raise InvalidRequest("is nested too deeply; flatten it", field="data") from None
+    raise InvalidRequest("is missing; send the request as JSON", field="data")
 
 
 def _attribute(event: Mapping[str, JsonValue], name: str) -> str:
