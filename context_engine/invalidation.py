@@ -222,6 +222,10 @@ class Invalidator:
         else:
             await self._cache.forget_everything()
 
+    async def evict_unknown(self, workspace_id: str) -> Evicted:
+        """Unlinks all contexts of a workspace, after `mark_unknown`."""
+        return await self._cache.evict(workspace_id, frozenset({keys.EVERYTHING}))
+
 
 def _joined(first: Evicted, second: Evicted) -> Evicted:
     scope_keys = tuple(dict.fromkeys((*first.scope_keys, *second.scope_keys)))

@@ -234,6 +234,8 @@ class OutboxRow:
     id: str
     workspace_id: str
     kind: Kind
+    type: str
+    """The change's, such as `grant.changed`."""
     payload: bytes
     """The `DomainChange` as camelCase JSON."""
     written_at: datetime

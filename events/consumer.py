@@ -112,6 +112,20 @@ class Consumer:
         except (KafkaError, TimeoutError) as error:
             raise Unavailable("broker", str(error) or type(error).__name__) from error
 
+    async def behind(self) -> int:
+        """How many records of its partitions, at the broker, were not polled. Raises `Unavailable`.
+
+        Asks the broker: what the client knows of the ends is as old as its last fetch.
+        """
+        mine = self._client.assignment()
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                ends = await self._client.end_offsets(mine) if mine else {}
+                places = {partition: await self._client.position(partition) for partition in ends}
+        except (KafkaError, TimeoutError) as error:
+            raise Unavailable("broker", str(error) or type(error).__name__) from error
+        return sum(max(0, ends[partition] - place) for partition, place in places.items())
+
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Reads that partition from `offset` on."""
         self._client.seek(TopicPartition(topic, partition), offset)

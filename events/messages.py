@@ -25,7 +25,12 @@ MAX_SCOPE_KEYS = 1_000
 
 def change_type(change: AnyChange) -> str:
     """The CloudEvents type of a domain change, such as `domain.grant.changed`."""
-    return f"domain.{change.type}"
+    return type_of(change.type)
+
+
+def type_of(name: str) -> str:
+    """The CloudEvents type of the domain change of that name."""
+    return f"domain.{name}"
 
 
 class BuildOptions(Contract):

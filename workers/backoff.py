@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -42,3 +43,16 @@ class Patience:
             pass
         self._pause = min(self._pause * 2, LONGEST_SECONDS)
         return True
+
+
+async def reach(
+    ask: Callable[[], Awaitable[object]], patience: Patience, stop: asyncio.Event
+) -> None:
+    """Asks a part until it answers. Raises `Unavailable` at the end of patience, or at a stop."""
+    while True:
+        try:
+            await ask()
+            return
+        except Unavailable as away:
+            if stop.is_set() or not await patience.wait(away, stop):
+                raise

@@ -1,158 +1,210 @@
 """The invalidation consumer: what domain changes make untrue is marked, evicted and announced.
 
-One batch at a time: every mark first, so that unlinking never delays one; then evictions, then
-announcements that the broker has acknowledged; then the commit. Killed in between, the next
-member applies the batch again, which is harmless: marks only rise.
+One batch at a time: every mark first, so that unlinking never delays one; then evictions; then
+announcements and dead letters that the broker has acknowledged; then the commit. Killed in
+between, the next member applies the batch again, which is harmless: marks only rise.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Protocol
 from uuid import uuid4
 
 import structlog
-from pydantic import ValidationError
 
 from context_engine import bootstrap, keys
-from context_engine.changes import AnyChange, domain_change
-from context_engine.errors import InvalidRequest, Unavailable
+from context_engine.changes import AnyChange
+from context_engine.errors import Unavailable
 from context_engine.invalidation import Applied, Invalidator
-from context_engine.models import invalid
+from context_engine.keys import Tag
+from context_engine.ports import Evicted
 from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.consumer import Consumer
 from events.dead_letters import dead_letter
 from events.messages import ContextEvicted
 from events.producer import Producer
-from events.records import OutgoingRecord, RawMessage
+from events.records import OutgoingRecord, Position, RawMessage
 from events.topics import Topics
-from workers.backoff import Patience
+from workers.backoff import Patience, reach
+from workers.change_reader import Poison, read
 from workers.runner import ExitCode
+from workers.watchdog import Stalled, Watchdog
 
 log = structlog.get_logger(__name__)
 
 SOURCE = "context-engine/invalidate"
+UNREADABLE = "unreadable"
+"""The change type that an announcement names where nobody could read the change."""
+
 POLL_SECONDS = 0.5
+SEND_SECONDS = 8.0
+"""How long one batch waits for the broker: a stop waits for it too."""
+
+START_SECONDS = 10.0
+"""How long a part may be away at the start."""
+
+PATIENCE = 0.75
+"""How long one may be away later, as a share of the time after which a worker is stalled."""
 
 
-@dataclass(frozen=True, slots=True)
-class Poison:
-    """A message that is no domain change, and why."""
+class Sender(Protocol):
+    """What is needed of a producer."""
 
-    raw: RawMessage
-    error: InvalidRequest
+    async def send(self, record: OutgoingRecord) -> Position: ...
 
-    @property
-    def workspace_id(self) -> str | None:
-        """The key names the workspace, where it can be read; else nobody knows whose it was."""
-        try:
-            return self.raw.key.decode() or None if self.raw.key is not None else None
-        except UnicodeDecodeError:
-            return None
+
+class Source(Protocol):
+    """What is needed of a consumer."""
+
+    async def poll(self, seconds: float) -> list[RawMessage]: ...
+
+    async def commit(self, offsets: dict[tuple[str, int], int]) -> None: ...
 
 
 class ChangeApplier:
     """Applies a batch of messages of the change topics. Raises `Unavailable` part-way: redo it."""
 
     def __init__(
-        self, invalidator: Invalidator, producer: Producer, topics: Topics, settings: Settings
+        self, invalidator: Invalidator, producer: Sender, topics: Topics, settings: Settings
     ) -> None:
         self._invalidator, self._producer, self._topics = invalidator, producer, topics
         self._group = settings.invalidation_group
         self._secret = settings.tag_secret.get_secret_value()
 
     async def apply(self, batch: Sequence[RawMessage]) -> None:
-        """Marks all, then evicts and announces each. Done means: may be committed."""
-        read = [(raw, self._read(raw)) for raw in batch]
-        changes = [(raw, change) for raw, change in read if not isinstance(change, Poison)]
-        for _, poison in read:
-            if isinstance(poison, Poison):
-                await self._invalidator.apply_unknown(poison.workspace_id)
+        """Marks all, then evicts, then tells. Done means: may be committed."""
+        changes: list[tuple[RawMessage, AnyChange]] = []
+        poisons: list[Poison] = []
+        for raw in batch:
+            found = read(raw)
+            if isinstance(found, Poison):
+                poisons.append(found)
+            else:
+                changes.append((raw, found))
         marks = await self._invalidator.mark([change for _, change in changes])
+        for poison in poisons:
+            await self._invalidator.mark_unknown(poison.workspace_ids)
+        told: list[OutgoingRecord] = []
         for (raw, change), mark in zip(changes, marks, strict=True):
-            await self._announce(raw, await self._invalidator.evict(change, mark))
-        for _, poison in read:
-            if isinstance(poison, Poison):
-                await self._bury(poison)
+            told.append(self._changed(raw, await self._invalidator.evict(change, mark)))
+        for poison in poisons:
+            told.extend(await self._buried(poison))
+        await asyncio.gather(*map(self._producer.send, told))
+        log.info("changes applied", changes=len(changes), unreadable=len(poisons))
 
-    def _read(self, raw: RawMessage) -> AnyChange | Poison:
-        try:
-            event = cloudevents.decode(raw)
-            try:
-                change = domain_change.validate_json(event.data)
-            except ValidationError as error:
-                raise invalid(error) from error
-            if event.type != messages.change_type(change):
-                raise InvalidRequest(f"does not fit the data's type {change.type}", field="ce_type")
-        except InvalidRequest as error:
-            return Poison(raw, error)
-        return change
-
-    async def _announce(self, raw: RawMessage, applied: Applied) -> None:
+    def _changed(self, raw: RawMessage, applied: Applied) -> OutgoingRecord:
         change = applied.change
-        evicted = ContextEvicted(
-            workspace_id=change.workspace_id,
-            change_id=change.change_id,
-            change_type=change.type,
+        return self._announcement(
+            raw,
+            change.workspace_id,
+            change.change_id,
+            change.type,
+            applied.tags,
+            applied.evicted,
+            applied.mark.clock,
+        )
+
+    async def _buried(self, poison: Poison) -> list[OutgoingRecord]:
+        """The dead letter, and an announcement for each workspace whose contexts it ended."""
+        raw = poison.raw
+        log.error(
+            "change cannot be read; its workspace starts anew",
             topic=raw.topic,
             partition=raw.partition,
             offset=raw.offset,
-            tags=keys.seal(self._secret, change.workspace_id, applied.tags),
-            clock=applied.mark.clock,
-            count=applied.evicted.count,
-            scope_keys=applied.evicted.scope_keys,
-            truncated=applied.evicted.truncated,
+            reason=poison.error.message,
+        )
+        told = [dead_letter(raw, poison.error, self._group)]
+        unknown = frozenset({keys.EVERYTHING})
+        name = f"{raw.topic}/{raw.partition}/{raw.offset}"
+        for workspace_id in poison.workspace_ids:
+            evicted = await self._invalidator.evict_unknown(workspace_id)
+            told.append(
+                self._announcement(raw, workspace_id, name, UNREADABLE, unknown, evicted, None)
+            )
+        return told
+
+    def _announcement(
+        self,
+        raw: RawMessage,
+        workspace_id: str,
+        change_id: str,
+        change_type: str,
+        tags: frozenset[Tag],
+        evicted: Evicted,
+        clock: int | None,
+    ) -> OutgoingRecord:
+        message = ContextEvicted(
+            workspace_id=workspace_id,
+            change_id=change_id,
+            change_type=change_type,
+            topic=raw.topic,
+            partition=raw.partition,
+            offset=raw.offset,
+            tags=keys.seal(self._secret, workspace_id, tags),
+            clock=clock,
+            count=evicted.count,
+            scope_keys=evicted.scope_keys,
+            truncated=evicted.truncated,
         )
         headers, value = cloudevents.encode(
             type=messages.EVICTED,
             source=SOURCE,
             id=uuid4().hex,
-            data=evicted.model_dump_json().encode(),
+            data=message.model_dump_json().encode(),
         )
-        await self._producer.send(
-            OutgoingRecord(
-                topic=self._topics.evictions.name,
-                key=change.workspace_id.encode(),
-                value=value,
-                headers=headers,
-            )
+        return OutgoingRecord(
+            topic=self._topics.evictions.name,
+            key=workspace_id.encode(),
+            value=value,
+            headers=headers,
         )
-        log.info("change applied", type=change.type, evicted=applied.evicted.count)
-
-    async def _bury(self, poison: Poison) -> None:
-        log.error(
-            "change cannot be read; its workspace starts anew",
-            topic=poison.raw.topic,
-            partition=poison.raw.partition,
-            offset=poison.raw.offset,
-            reason=poison.error.message,
-        )
-        await self._producer.send(dead_letter(poison.raw, poison.error, self._group))
 
 
-async def consume(
-    consumer: Consumer, applier: ChangeApplier, *, stop: asyncio.Event, patience: Patience
-) -> int:
-    """Applies batches until `stop`. A part that stays away ends it with `UNAVAILABLE`.
+class Consumption:
+    """Applies what a source gives, batch by batch. The watchdog looks at its progress.
 
     The position moves only after a batch is applied; a batch that failed is applied again.
     """
-    while not stop.is_set():
-        batch = await consumer.poll(POLL_SECONDS)
-        while batch and not stop.is_set():
+
+    buffered = 0
+
+    def __init__(self, source: Source, applier: ChangeApplier, patience: Patience) -> None:
+        self._source, self._applier, self._patience = source, applier, patience
+        self.in_flight = 0
+        self.finished_total = 0
+
+    async def run(self, stop: asyncio.Event) -> ExitCode:
+        """Until `stop`. A part that stays away ends it with `UNAVAILABLE`."""
+        try:
+            while not stop.is_set():
+                batch = await self._source.poll(POLL_SECONDS)
+                self.in_flight = len(batch)
+                if batch:
+                    await self._finish(batch, stop)
+        except Unavailable as away:
+            log.error("changes cannot be applied; leaving", part=away.part, reason=away.message)
+            return ExitCode.UNAVAILABLE
+        return ExitCode.OK
+
+    async def _finish(self, batch: Sequence[RawMessage], stop: asyncio.Event) -> None:
+        """Applies and commits; told to stop while a part is away, leaves it to the next member."""
+        while True:
             try:
-                await applier.apply(batch)
-                await consumer.commit(next_offsets(batch))
+                await self._applier.apply(batch)
+                await self._source.commit(next_offsets(batch))
             except Unavailable as away:
-                if not await patience.wait(away, stop):
-                    log.error("changes cannot be applied; leaving", reason=away.message)
-                    return ExitCode.UNAVAILABLE
-                continue
-            patience.reset()
-            break
-    return ExitCode.OK
+                if not await self._patience.wait(away, stop):
+                    raise
+                if stop.is_set():
+                    return
+            else:
+                self._patience.reset()
+                self.finished_total += len(batch)
+                return
 
 
 def next_offsets(batch: Sequence[RawMessage]) -> dict[tuple[str, int], int]:
@@ -164,6 +216,25 @@ def next_offsets(batch: Sequence[RawMessage]) -> dict[tuple[str, int], int]:
     return offsets
 
 
+async def watched(consumption: Consumption, watchdog: Watchdog, stop: asyncio.Event) -> ExitCode:
+    """Runs until `stop`, or until changes wait at the broker and nothing moves."""
+    work = asyncio.create_task(consumption.run(stop))
+    watch = asyncio.create_task(watchdog.watch())
+    try:
+        await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            return work.result()
+        watch.result()
+        raise AssertionError("a watchdog never returns")
+    except Stalled as standing:
+        log.error("changes are not applied; leaving", reason=str(standing))
+        return ExitCode.STALLED
+    finally:
+        for task in (work, watch):
+            task.cancel()
+        await asyncio.gather(work, watch, return_exceptions=True)
+
+
 async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Event) -> int:
     """Runs the invalidation consumer until `stop`; the exit code."""
     topics = Topics.of(settings)
@@ -171,6 +242,7 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         settings.kafka_bootstrap,
         client_id="context-invalidation",
         max_record_bytes={t.name: t.max_message_bytes for t in topics.all()},
+        timeout=SEND_SECONDS,
     )
     consumer = Consumer(
         settings.kafka_bootstrap,
@@ -179,14 +251,20 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         max_bytes=max(topic.max_message_bytes for topic in topics.changes()),
     )
     async with bootstrap.parts(settings) as parts:
-        await bootstrap.check(parts)
+        # Nothing here reads the database: a revocation must not wait for it.
+        await reach(parts.cache.ping, Patience(START_SECONDS), stop)
         await producer.start()
         try:
             await consumer.start()
             try:
                 ready()
                 applier = ChangeApplier(Invalidator(parts.cache), producer, topics, settings)
-                return await consume(consumer, applier, stop=stop, patience=Patience(60.0))
+                patience = Patience(settings.stall_seconds * PATIENCE)
+                consumption = Consumption(consumer, applier, patience)
+                watchdog = Watchdog(
+                    consumption, consumer.behind, stall_seconds=settings.stall_seconds
+                )
+                return await watched(consumption, watchdog, stop)
             finally:
                 await consumer.stop()
         finally:

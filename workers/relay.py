@@ -10,19 +10,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Protocol
 
 import structlog
 
 from context_engine import bootstrap
-from context_engine.changes import domain_change
 from context_engine.errors import Unavailable
 from context_engine.ports import OutboxRow, OutboxSource
 from context_engine.settings import Settings
 from events import cloudevents, messages
-from events.producer import Producer
-from events.records import OutgoingRecord
+from events.producer import Producer, RecordRefused
+from events.records import OutgoingRecord, Position
 from events.topics import Topics
-from workers.backoff import Patience
+from workers.backoff import Patience, reach
 from workers.runner import ExitCode
 
 log = structlog.get_logger(__name__)
@@ -32,59 +32,92 @@ BATCH = 200
 POLL_SECONDS = 1.0
 """How long a relay waits for a wake-up before it looks by itself."""
 
+SEND_SECONDS = 8.0
+"""How long one batch waits for the broker: a stop waits for it too."""
+
+START_SECONDS = 10.0
+"""How long the database may be away at the start."""
+
 KEEP_PUBLISHED = timedelta(hours=24)
 CLEAN_SECONDS = 600.0
+LATE = timedelta(seconds=10)
+"""An unpublished row older than this is worth a warning."""
+
+
+class Sender(Protocol):
+    """What is needed of a producer."""
+
+    async def send(self, record: OutgoingRecord) -> Position: ...
 
 
 class Relay:
     """Publishes what an outbox holds."""
 
-    def __init__(self, outbox: OutboxSource, producer: Producer, topics: Topics) -> None:
+    def __init__(self, outbox: OutboxSource, producer: Sender, topics: Topics) -> None:
         self._outbox, self._producer, self._topics = outbox, producer, topics
 
     async def publish(self) -> int:
-        """Publishes one batch; how many rows. Raises `Unavailable`: nothing of it is lost."""
+        """Publishes one batch; how many rows. Raises `Unavailable`: nothing of it is lost.
+
+        A row that its topic refuses stays, and does not hold up the others.
+        """
         async with self._outbox.claim(BATCH) as batch:
             rows = list(batch.rows)
-            if rows:
-                await asyncio.gather(*(self._send(row) for row in rows))
-                await batch.published([row.id for row in rows])
-        return len(rows)
+            taken = await asyncio.gather(*map(self._taken, rows))
+            done = [row.id for row, sent in zip(rows, taken, strict=True) if sent]
+            if done:
+                await batch.published(done)
+        return len(done)
 
-    async def _send(self, row: OutboxRow) -> None:
-        change = domain_change.validate_json(row.payload)
+    async def _taken(self, row: OutboxRow) -> bool:
         headers, value = cloudevents.encode(
-            type=messages.change_type(change),
+            type=messages.type_of(row.type),
             source=SOURCE,
-            id=change.change_id,
+            id=row.id,
             data=row.payload,
+            time=row.written_at,
         )
-        await self._producer.send(
-            OutgoingRecord(
-                topic=self._topics.change(row.kind).name,
-                key=row.workspace_id.encode(),
-                value=value,
-                headers=headers,
+        try:
+            await self._producer.send(
+                OutgoingRecord(
+                    topic=self._topics.change(row.kind).name,
+                    key=row.workspace_id.encode(),
+                    value=value,
+                    headers=headers,
+                )
             )
-        )
+        except RecordRefused as refused:
+            log.error("change cannot be published", outbox_id=row.id, reason=refused.message)
+            return False
+        return True
 
-    async def clean(self) -> None:
-        """Forgets what was published long ago."""
+    async def tidy(self) -> None:
+        """Forgets what was published long ago, and says when what was not is old."""
         removed = await self._outbox.clean(KEEP_PUBLISHED)
         if removed:
             log.info("outbox cleaned", rows=removed)
+        await self.lag()
+
+    async def lag(self) -> timedelta | None:
+        """Age of the oldest unpublished row; a warning where that is old."""
+        lag = await self._outbox.lag()
+        if lag is not None and lag > LATE:
+            log.warning("outbox lags", seconds=round(lag.total_seconds(), 1))
+        return lag
 
 
-async def relay(relaying: Relay, outbox: OutboxSource, stop: asyncio.Event) -> int:
+async def relay(
+    relaying: Relay, outbox: OutboxSource, stop: asyncio.Event, patience: Patience
+) -> ExitCode:
     """Publishes until `stop`; leaves with `UNAVAILABLE` when a part stays away."""
-    patience, cleaned = Patience(60.0), float("-inf")
+    tidied = float("-inf")
     clock = asyncio.get_running_loop().time
     while not stop.is_set():
         try:
             if await relaying.publish() < BATCH:
-                if clock() - cleaned > CLEAN_SECONDS:
-                    await relaying.clean()
-                    cleaned = clock()
+                if clock() - tidied > CLEAN_SECONDS:
+                    await relaying.tidy()
+                    tidied = clock()
                 await _wait(outbox, stop)
         except Unavailable as away:
             if not await patience.wait(away, stop):
@@ -116,13 +149,16 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         settings.kafka_bootstrap,
         client_id="context-relay",
         max_record_bytes={t.name: t.max_message_bytes for t in topics.all()},
+        timeout=SEND_SECONDS,
     )
     async with bootstrap.parts(settings) as parts:
-        await bootstrap.check(parts)
+        relaying = Relay(parts.outbox, producer, topics)
+        # Nothing here needs the cache: changes must get out without it.
+        await reach(relaying.lag, Patience(START_SECONDS), stop)
         await producer.start()
         try:
             ready()
-            return await relay(Relay(parts.outbox, producer, topics), parts.outbox, stop)
+            return await relay(relaying, parts.outbox, stop, Patience(settings.stall_seconds))
         finally:
             await parts.outbox.close()
             await producer.stop()

@@ -145,6 +145,7 @@ def _row(row: Row[Any]) -> OutboxRow:
         id=str(row.id),
         workspace_id=row.aggregateid,
         kind=row.aggregatetype,
+        type=row.type,
         payload=payload.encode(),
         written_at=row.created_at,
     )

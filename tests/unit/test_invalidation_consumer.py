@@ -1,0 +1,323 @@
+"""The consumer's own logic: what it reads, what it marks, and when its position moves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from context_engine import keys
+from context_engine.adapters.memory import MemoryCache
+from context_engine.changes import AnyChange, MemberChanged
+from context_engine.errors import Unavailable
+from context_engine.invalidation import Invalidator
+from context_engine.keys import Tag
+from context_engine.ports import Evicted, Marked
+from context_engine.settings import Settings
+from events import cloudevents, messages
+from events.messages import ContextEvicted
+from events.records import OutgoingRecord, Position, RawMessage
+from events.topics import Topics
+from workers.backoff import Patience, reach
+from workers.change_reader import Poison, read
+from workers.invalidate import ChangeApplier, Consumption, next_offsets, watched
+from workers.runner import ExitCode
+from workers.watchdog import Watchdog
+
+TOPIC = "domain.membership"
+CHANGE = MemberChanged(workspace_id="w", user_id="u", op="removed")
+SETTINGS = Settings.model_validate({"tag_secret": "s" * 32})
+
+
+def message(
+    change: AnyChange | None = CHANGE,
+    *,
+    value: bytes | None = None,
+    key: bytes | None = b"w",
+    type: str | None = None,
+    offset: int = 0,
+    partition: int = 0,
+    headers: cloudevents.Headers | None = None,
+) -> RawMessage:
+    data = value if value is not None or change is None else change.model_dump_json().encode()
+    told, _ = cloudevents.encode(
+        type=type or messages.change_type(change or CHANGE), source="s", id="1", data=b""
+    )
+    return RawMessage(TOPIC, partition, offset, 0, key, data, told if headers is None else headers)
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def test_a_change_is_read_in_both_modes() -> None:
+    structured = json.dumps(
+        {
+            "specversion": "1.0",
+            "id": "1",
+            "source": "s",
+            "type": messages.change_type(CHANGE),
+            "data": json.loads(CHANGE.model_dump_json()),
+        }
+    ).encode()
+    headers = (("content-type", b"application/cloudevents+json"),)
+    assert read(message()) == CHANGE
+    assert read(message(value=structured, headers=headers)) == CHANGE
+
+
+DEEP = b"[" * 100_000
+UNKNOWN = b'{"workspaceId": "named", "type": "never.heard"}'
+IN_DATA = b'{"specversion": "1.0", "data": {"workspaceId": "named"}}'
+
+
+@pytest.mark.parametrize(
+    ("raw", "whose"),
+    [
+        (message(None), ("w",)),
+        (message(value=b"{"), ("w",)),
+        (message(value=DEEP), ("w",)),
+        (message(value=b"\xff\xfe"), ("w",)),
+        (message(value=b'{"workspaceId": 5}'), ("w",)),
+        (message(headers=()), ("w",)),
+        (message(headers=(("ce_specversion", None),)), ("w",)),
+        (message(type="domain.grant.changed"), ("w",)),
+        (message(value=UNKNOWN), ("w", "named")),
+        (message(value=UNKNOWN, key=b"\xff"), ("named",)),
+        (message(value=IN_DATA, key=None), ("named",)),
+        (message(value=b'{"workspaceId": "\\ud800"}', key=b"\xc3("), ()),
+        (message(value=b"{", key=None), ()),
+        (message(value=b"{", key=b""), ()),
+        (message(value=b"{", key=b"x" * 201), ()),
+        (message(value=b"{", key=b"a\nb"), ()),
+    ],
+)
+def test_what_is_no_change_is_poison_and_says_whose(raw: RawMessage, whose: Sequence[str]) -> None:
+    """By its key, and by what its data names; nobody's where neither is a workspace's id."""
+    poison = read(raw)
+    assert isinstance(poison, Poison)
+    assert poison.workspace_ids == whose
+    assert poison.error.message
+
+
+def test_no_depth_of_nesting_stops_the_reader() -> None:
+    """Structured mode parses twice and writes once, and each has a limit of its own."""
+    head = b'{"specversion":"1.0","id":"1","source":"s","type":"t","data":'
+    headers = (("content-type", b"application/cloudevents+json"),)
+    for depth in range(1, 1_200):
+        value = head + b"[" * depth + b"]" * depth + b"}"
+        assert isinstance(read(message(value=value, headers=headers)), Poison)
+
+
+def test_the_next_offset_is_one_past_the_last_of_each_partition() -> None:
+    batch = [
+        message(offset=7),
+        message(offset=8),
+        message(offset=3, partition=1),
+    ]
+    assert next_offsets(batch) == {(TOPIC, 0): 9, (TOPIC, 1): 4}
+
+
+# -- applying ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Steps:
+    """A broker and a store that write down what is done to them, and may be away."""
+
+    batches: list[list[RawMessage]]
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    done: list[str] = field(default_factory=list)
+    sent: list[OutgoingRecord] = field(default_factory=list)
+    committed: list[dict[tuple[str, int], int]] = field(default_factory=list)
+    away: dict[str, int] = field(default_factory=dict)
+
+    def note(self, step: str) -> None:
+        self.done.append(step)
+        if self.away.get(step, 0):
+            self.away[step] -= 1
+            raise Unavailable("redis" if step in ("mark", "evict") else "broker", "is away")
+
+    async def poll(self, seconds: float) -> list[RawMessage]:
+        if not self.batches:
+            self.stop.set()
+            return []
+        self.note("poll")
+        return self.batches.pop(0)
+
+    async def commit(self, offsets: dict[tuple[str, int], int]) -> None:
+        self.note("commit")
+        self.committed.append(offsets)
+
+    async def send(self, record: OutgoingRecord) -> Position:
+        self.note("send")
+        self.sent.append(record)
+        return Position(record.topic, 0, len(self.sent))
+
+
+class NotingCache(MemoryCache):
+    def __init__(self, steps: Steps) -> None:
+        super().__init__()
+        self.steps = steps
+
+    async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
+        self.steps.note("mark")
+        return await super().mark_many(changes)
+
+    async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
+        self.steps.note("evict")
+        return await super().evict(workspace_id, tags)
+
+    async def forget_everything(self) -> None:
+        self.steps.note("forget everything")
+        await super().forget_everything()
+
+
+def consumption(
+    steps: Steps, *, cache: NotingCache | None = None, patience: float = 5.0
+) -> Consumption:
+    invalidator = Invalidator(cache or NotingCache(steps))
+    applier = ChangeApplier(invalidator, steps, Topics.of(SETTINGS), SETTINGS)
+    return Consumption(steps, applier, Patience(patience))
+
+
+async def consume(steps: Steps, *, patience: float = 5.0) -> ExitCode:
+    async with asyncio.timeout(20):
+        return await consumption(steps, patience=patience).run(steps.stop)
+
+
+async def test_marks_come_first_and_the_position_last() -> None:
+    """Within a batch: marks, evictions, what is told, the position."""
+    steps = Steps([[message(offset=4), message(value=b"{", offset=5)], [message(offset=6)]])
+    assert await consume(steps) == ExitCode.OK
+    assert steps.done == [
+        *("poll", "mark", "mark", "evict", "evict", "send", "send", "send", "commit"),
+        *("poll", "mark", "evict", "send", "commit"),
+    ]
+    assert steps.committed == [{(TOPIC, 0): 6}, {(TOPIC, 0): 7}]
+
+
+async def test_an_announcement_names_the_change_and_its_place() -> None:
+    """Its tags are sealed as those of a context are, so that whoever holds one can compare."""
+    steps = Steps([[message(offset=4, partition=2)]])
+    cache = NotingCache(steps)
+    await cache.found("w")
+    await consumption(steps, cache=cache).run(steps.stop)
+    [record] = steps.sent
+    told = ContextEvicted.model_validate_json(record.value or b"")
+    assert (record.topic, record.key) == ("context.evictions", b"w")
+    assert (told.change_id, told.change_type) == (CHANGE.change_id, "member.changed")
+    assert (told.topic, told.partition, told.offset) == (TOPIC, 2, 4)
+    assert told.clock == 1
+    tags = {keys.access("u"), keys.user("u")}
+    assert told.tags == keys.seal("s" * 32, "w", tags)
+
+
+async def test_what_cannot_be_read_is_buried_and_announced() -> None:
+    """Its workspace starts anew, and whoever holds a context of it hears so."""
+    steps = Steps([[message(value=UNKNOWN, offset=9)]])
+    assert await consume(steps) == ExitCode.OK
+    topics = [record.topic for record in steps.sent]
+    assert topics == [TOPIC + "-dlt", "context.evictions", "context.evictions"]
+    for record, workspace in zip(steps.sent[1:], ("w", "named"), strict=True):
+        told = ContextEvicted.model_validate_json(record.value or b"")
+        assert (told.workspace_id, told.change_type) == (workspace, "unreadable")
+        assert told.tags == keys.seal("s" * 32, workspace, {keys.EVERYTHING})
+    assert "forget everything" not in steps.done
+
+
+async def test_what_may_be_anybodys_ends_everything() -> None:
+    steps = Steps([[message(value=b"{", key=None)]])
+    assert await consume(steps) == ExitCode.OK
+    assert steps.done == ["poll", "mark", "forget everything", "send", "commit"]
+
+
+@pytest.mark.parametrize("step", ["mark", "evict", "send", "commit"])
+async def test_a_batch_that_failed_is_applied_again_from_its_marks(step: str) -> None:
+    """A part that is away part-way: nothing is skipped, and the position waits."""
+    steps = Steps([[message(offset=4)]], away={step: 2})
+    assert await consume(steps) == ExitCode.OK
+    assert steps.done.count("mark") == 3
+    assert steps.committed == [{(TOPIC, 0): 5}]
+    assert steps.done[-1] == "commit"
+
+
+@pytest.mark.parametrize("step", ["mark", "send", "poll"])
+async def test_a_part_that_stays_away_ends_the_consumer(step: str) -> None:
+    """Loudly, and without moving the position."""
+    steps = Steps([[message()], [message()]], away={step: 1_000})
+    assert await consume(steps, patience=0.3) == ExitCode.UNAVAILABLE
+    assert steps.committed == []
+
+
+async def test_told_to_stop_while_a_part_is_away_it_leaves_the_batch_to_the_next() -> None:
+    steps = Steps([[message()]], away={"mark": 1_000})
+    work = asyncio.create_task(consume(steps))
+    while "mark" not in steps.done:
+        await asyncio.sleep(0)
+    steps.stop.set()
+    assert await work == ExitCode.OK
+    assert steps.committed == []
+
+
+async def test_a_consumer_that_stands_still_is_ended() -> None:
+    """Changes wait at the broker and no poll gives them."""
+    steps = Steps([])
+
+    async def nothing(seconds: float) -> list[RawMessage]:
+        await asyncio.sleep(0.01)
+        return []
+
+    async def behind() -> int:
+        return 3
+
+    steps.poll = nothing  # type: ignore[method-assign]
+    made = consumption(steps)
+    watchdog = Watchdog(made, behind, stall_seconds=0.2)
+    async with asyncio.timeout(10):
+        assert await watched(made, watchdog, steps.stop) == ExitCode.STALLED
+
+
+async def test_a_fault_of_ours_is_not_swallowed() -> None:
+    """It ends the process with its trace; the position has not moved."""
+    steps = Steps([[message()]])
+
+    async def broken(record: OutgoingRecord) -> Position:
+        raise ZeroDivisionError
+
+    steps.send = broken  # type: ignore[method-assign]
+    made = consumption(steps)
+    with pytest.raises(ZeroDivisionError):
+        await watched(made, Watchdog(made, _nothing_waits), steps.stop)
+    assert steps.committed == []
+
+
+async def _nothing_waits() -> int:
+    return 0
+
+
+# -- starting ----------------------------------------------------------------------------------
+
+
+class Late:
+    """A part that answers at the third asking, or never."""
+
+    def __init__(self, *, ever: bool) -> None:
+        self.ever, self.asked = ever, 0
+
+    async def __call__(self) -> None:
+        self.asked += 1
+        if not self.ever or self.asked < 3:
+            raise Unavailable("redis", "is away")
+
+
+async def test_a_part_that_is_late_at_the_start_is_waited_for() -> None:
+    late = Late(ever=True)
+    await reach(late, Patience(5.0), asyncio.Event())
+    assert late.asked == 3
+
+
+async def test_a_part_that_stays_away_at_the_start_is_told() -> None:
+    with pytest.raises(Unavailable, match="is away"):
+        await reach(Late(ever=False), Patience(0.2), asyncio.Event())
