@@ -91,7 +91,9 @@ class ContextClient:
         """
         try:
             request = BuildRequest(
-                request_id=request_id or uuid4().hex, input=input, options=options or BuildOptions()
+                request_id=uuid4().hex if request_id is None else request_id,
+                input=input,
+                options=options or BuildOptions(),
             )
         except ValidationError as error:
             raise invalid(error) from error
