@@ -14,7 +14,6 @@ from pydantic import JsonValue
 from context_engine.models.context import AgentContext
 from context_engine.models.tools import Coordinates, ToolContextState, ToolRouterRequest
 from context_engine.sections.summary import highlights
-from context_engine.sections.surface import Surface
 
 T = TypeVar("T", bound=Coordinates)
 
@@ -73,7 +72,6 @@ def _id(section: Any) -> str | None:
 
 def variables_of(context: AgentContext) -> Mapping[str, JsonValue]:
     """Scope, summary highlights and window, for templates and tools."""
-    shown = highlights(_surface(context), context.conversation, context.user.locale)
     return {
         "contextScope": {
             "scopeKey": context.scope_key,
@@ -82,19 +80,9 @@ def variables_of(context: AgentContext) -> Mapping[str, JsonValue]:
             "contextId": context.context_id,
             "contextHash": context.context_hash,
         },
-        "contextHighlights": dict(shown),
+        "contextHighlights": dict(highlights(context)),
         "contextWindow": context.context_window.model_dump(mode="json"),
     }
-
-
-def _surface(context: AgentContext) -> Surface:
-    """The context's own sections, as the summary's lines are made of them."""
-    sections = {
-        name: getattr(context, name)
-        for name in Surface.model_fields
-        if name not in {"trace", "absent"}
-    }
-    return Surface(**sections, trace={}, absent=())
 
 
 def _noted(notes: tuple[str, ...], context: AgentContext) -> tuple[str, ...]:

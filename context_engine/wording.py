@@ -6,22 +6,21 @@ terminal, a layout or a model. What users wrote is never translated.
 
 from __future__ import annotations
 
-import unicodedata
+from datetime import date
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 from babel import Locale, UnknownLocaleError
+from babel.dates import format_date
 from babel.numbers import format_decimal
 
 from context_engine.models.sections import Count
 
 Language = Literal["en", "zh"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
 
-NAME_CHARS = 80
+NAME_CHARS = 40
 """Longest name in a summary or note, in characters."""
-
-_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Unicode categories that are dropped: controls, bidi and other format marks, surrogates."""
 
 _PHRASES: dict[str, tuple[str, str]] = {
     "user": ("User", "用户"),
@@ -31,6 +30,7 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "project": ("Project", "项目"),
     "task": ("Task", "任务"),
     "table": ("Table", "表"),
+    "tables": ("More tables (records in sight)", "其他表(可见记录)"),
     "relations": ("Relations", "关联"),
     "view": ("View", "视图"),
     "workflow": ("Workflow", "工作流"),
@@ -45,6 +45,7 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "due": ("due", "截止"),
     "open": ("open", "未完成"),
     "of": ("of", "/"),
+    "more": ("more", "更多"),
     "members": ("members", "成员"),
     "messages": ("messages", "消息"),
     "kept": ("kept", "保留"),
@@ -53,6 +54,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "unavailable": ("not available", "不可用"),
     "earlier": ("Earlier in this conversation:", "此前的对话:"),
     "cut": ("cut; the whole message is", "已截断;完整消息为"),
+    "cutCurrent": (
+        "cut; the whole message is the request's own",
+        "已截断;完整消息见请求本身",
+    ),
     "withheld": (
         "content withheld: it is not in this user's sight",
         "内容未显示:不在该用户的可见范围内",
@@ -83,12 +88,10 @@ def boundary(language: Language) -> str:
 
 def clean(text: str) -> str:
     """`text` on one line: control, format and bidi characters gone, white space folded."""
-    visible = "".join(
-        " " if character.isspace() else character
-        for character in text
-        if character.isspace() or unicodedata.category(character) not in _INVISIBLE
-    )
-    return " ".join(visible.split())
+    if not text.isprintable():
+        # Not printable: controls, format and bidi marks, surrogates, unassigned, line separators.
+        text = "".join(c if c.isprintable() else " " if c.isspace() else "" for c in text)
+    return " ".join(text.split())
 
 
 def bounded(text: str, limit: int) -> str:
@@ -120,3 +123,12 @@ def counted(count: Count, locale: str | None) -> str:
     if count.value is None:
         return phrase("unavailable", language_of(locale))
     return number(count.value, locale)
+
+
+def day(iso: str, locale: str | None) -> str:
+    """An ISO date in the locale's own format; what is no date is quoted as it is."""
+    try:
+        shown = format_date(date.fromisoformat(iso), format="medium", locale=_locale(locale))
+        return clean(shown)
+    except ValueError:
+        return quoted(iso)

@@ -1,8 +1,8 @@
 """The heuristic summary of what is older than the tail. Written down, so that it can be predicted:
 
 1. It takes from the latest of the older messages, back in time, at most `TAKEN` of them.
-2. Of each it keeps the first sentence or line, at most `EXCERPT_CHARS` characters, on one line.
-3. It stops before the text would be longer than the budget.
+2. Of each it keeps the first sentence, at most `EXCERPT_CHARS` characters, quoted, on one line.
+3. It stops before the text would be longer than the budget; the latest is cut to fit, if it must.
 4. It shows them oldest first, each with its role; the ids of those it took from go along.
 
 Tool results are never taken: whether they may be shown is decided anew for every user and turn.
@@ -14,13 +14,16 @@ import re
 from collections.abc import Sequence
 
 from context_engine.facts import MessageFacts
-from context_engine.wording import Language, bounded, clean, phrase
+from context_engine.wording import Language, clean, phrase, quoted
 
 TAKEN = 12
 """Older messages the summary takes from, at most."""
 
 EXCERPT_CHARS = 240
 """Longest excerpt of one message, in characters."""
+
+QUOTES = 2
+"""Characters of the quotes around an excerpt."""
 
 _SENTENCE = re.compile(r"^.{20,}?[.!?。！？](?=\s|$|[^\d\w])")
 
@@ -35,10 +38,12 @@ def compress(
     for message in reversed(older):
         if len(lines) == TAKEN:
             break
-        text = excerpt(message.content)
+        start = f"- {message.role}: "
+        room = EXCERPT_CHARS if lines else min(EXCERPT_CHARS, left - len(start) - QUOTES - 1)
+        text = excerpt(message.content, room)
         if not text:
             continue
-        line = f"- {message.role}: {text}"
+        line = start + text
         left -= len(line) + 1
         if left < 0:
             break
@@ -49,8 +54,11 @@ def compress(
     return "\n".join((heading, *(line for line, _ in lines))), tuple(id for _, id in lines)
 
 
-def excerpt(content: str) -> str:
-    """The first sentence of a message, on one line, bounded."""
-    text = clean(content)
+def excerpt(content: str, limit: int = EXCERPT_CHARS) -> str:
+    """The first sentence of a message as quoted data: one line, `limit` characters within quotes.
+
+    Empty where the message has nothing to show.
+    """
+    text = clean(content[: 4 * EXCERPT_CHARS])
     found = _SENTENCE.match(text)
-    return bounded(found.group(0) if found else text, EXCERPT_CHARS)
+    return quoted(found.group(0) if found else text, limit) if text and limit > 0 else ""

@@ -1,14 +1,17 @@
 """The dialogue: a tail of whole turns, and a summary laid over what is older.
 
 The originals stay where they are. A tool call and its results stay together: the tail reaches
-back to the start of a group, and what has lost its other half is left out. A turn over 4,000
-characters is cut, with a marker that names the whole message.
+back to the call of a result in it, and results follow their call. A turn over 4,000 characters is
+cut, with a marker that names the whole message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from pydantic import JsonValue
 
 from context_engine.access import VisibleConversation
 from context_engine.facts import DialogueFacts, MessageFacts
@@ -19,7 +22,11 @@ from context_engine.sections.compression import compress
 from context_engine.wording import Language, phrase
 
 TURN_CHARS = 4_000
-"""Longest content of one turn, in characters; its marker comes on top."""
+"""Longest content of one turn, in characters; its marker comes on top. The same bound holds for
+its tool calls as JSON, whose arguments go when they are longer."""
+
+Group = tuple[MessageFacts, ...]
+"""A message alone, or a tool call with all of its results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +45,19 @@ def build_conversation(
     limits: DialogueLimits,
     language: Language,
 ) -> ConversationSection:
-    """The conversation as this user may see it; `message` is the current one, not sent yet."""
+    """The conversation as this user may see it; `message` is the current one, not sent yet.
+
+    Kept are the messages that recent turns show; every other stored one counts as compressed,
+    whether or not the summary had room for it.
+    """
     stored = dialogue.messages
     start = tail_start(stored, limits.messages)
-    tail = paired(stored[start:])
-    turns = [_turn(one, conversation, language) for one in tail]
+    turns = [
+        turn
+        for group in tool_groups(stored[start:])
+        for turn in _turns(group, conversation, language)
+    ]
+    kept = len(turns)
     older = [one for one in stored[:start] if one.role != "tool"]
     summary, sources = compress(older, limits.summary_chars, language)
     if message is not None and not _said_already(stored, conversation.user_id, message):
@@ -55,58 +70,77 @@ def build_conversation(
         source_message_ids=sources,
         original_chars=dialogue.total_chars,
         compressed_chars=len(summary),
-        kept_messages=len(tail),
-        compressed_messages=max(0, dialogue.message_count - len(tail)),
+        kept_messages=kept,
+        compressed_messages=max(0, dialogue.message_count - kept),
     )
 
 
 def tail_start(messages: Sequence[MessageFacts], size: int) -> int:
     """Index of the first message of the tail: the last `size`, back to a whole group."""
     start = max(0, len(messages) - size)
-    while start > 0 and messages[start].role == "tool":
-        start -= 1
+    unmet = {one.tool_call_id for one in messages[start:] if one.role == "tool"}
+    unmet -= {call for one in messages[start:] for call in _calls(one)}
+    for index in range(start - 1, -1, -1):
+        if not unmet:
+            break
+        if called := unmet.intersection(_calls(messages[index])):
+            unmet -= called
+            start = index
     return start
 
 
-def paired(messages: Sequence[MessageFacts]) -> list[MessageFacts]:
-    """The messages without halves of tool groups: results nobody called for, calls unanswered.
+def tool_groups(messages: Sequence[MessageFacts]) -> Iterator[Group]:
+    """The messages, each call with its results right behind it, in the order of the calls.
 
-    A provider answers either with an error.
+    A provider answers a half with an error: a result that nobody called for is left out, and a
+    message whose calls are not all answered keeps its text alone, or goes if it has none. An id
+    used again belongs to the latest call.
     """
-    kept: list[MessageFacts] = []
-    index = 0
-    while index < len(messages):
-        message = messages[index]
-        end = index + 1
-        while end < len(messages) and messages[end].role == "tool":
-            end += 1
-        results = messages[index + 1 : end]
-        calls = [str(call.get("id")) for call in message.tool_calls]
-        answers = {result.tool_call_id: result for result in results}
-        if message.role == "tool" or not calls:
-            kept.extend(() if message.role == "tool" else (message,))
-        elif all(call in answers for call in calls):
-            kept.extend((message, *(answers[call] for call in calls)))
-        index = end
-    return kept
+    asked: dict[str, dict[str, MessageFacts]] = {}
+    found: list[tuple[MessageFacts, dict[str, MessageFacts]]] = []
+    for message in messages:
+        if message.role == "tool":
+            if (id := message.tool_call_id) is not None:
+                asked.get(id, {}).setdefault(id, message)
+            continue
+        answers: dict[str, MessageFacts] = {}
+        asked.update((call, answers) for call in _calls(message))
+        found.append((message, answers))
+    for message, answers in found:
+        calls = _calls(message)
+        if len(answers) == len(calls):
+            yield (message, *(answers[call] for call in calls))
+        elif message.content:
+            yield (message.model_copy(update={"tool_calls": ()}),)
 
 
-def _turn(message: MessageFacts, conversation: VisibleConversation, language: Language) -> Turn:
-    """One message; a tool's content only where it may be shown."""
-    of_tool = message.role == "tool" or bool(message.tool_calls)
-    withheld = of_tool and not conversation.shows(
-        message.on_behalf_of, message.table_ids, message.rights
+def _calls(message: MessageFacts) -> list[str]:
+    """The ids of a message's tool calls; one without an id, or with an id twice, has no answer."""
+    return [str(call.get("id", "")) for call in message.tool_calls]
+
+
+def _turns(group: Group, conversation: VisibleConversation, language: Language) -> Iterator[Turn]:
+    """The turns of a group: shown, or withheld, as a whole."""
+    of_tool = len(group) > 1
+    withheld = of_tool and not all(
+        conversation.shows(part.on_behalf_of, part.table_ids, part.rights) for part in group
     )
-    content, cut = message.content, False
-    if withheld:
+    for message in group:
+        yield _turn(message, withheld, language)
+
+
+def _turn(message: MessageFacts, withheld: bool, language: Language) -> Turn:
+    content, cut = message.content, message.chars > len(message.content)
+    if withheld and message.role == "tool":
         # What the assistant said beside its call stays: participants have read it.
-        content = f"[{phrase('withheld', language)}]" if message.role == "tool" else content
-    if len(content) > TURN_CHARS:
+        content, cut = f"[{phrase('withheld', language)}]", False
+    calls = message.tool_calls
+    too_long = _chars(calls) > TURN_CHARS
+    if withheld or too_long:
+        calls = tuple(_without_arguments(call) for call in calls)
+    if cut or too_long or len(content) > TURN_CHARS:
         content = f"{content[:TURN_CHARS]}\n[{phrase('cut', language)} {message.id}]"
         cut = True
-    calls = message.tool_calls
-    if withheld:
-        calls = tuple(_without_arguments(call) for call in calls)
     return Turn(
         message_id=message.id,
         role=message.role,
@@ -121,14 +155,22 @@ def _turn(message: MessageFacts, conversation: VisibleConversation, language: La
 
 
 def _without_arguments(call: JsonObject) -> JsonObject:
-    """A call that keeps its place in the pair: its id, its kind, its function's name."""
-    function = call.get("function")
-    name = function.get("name") if isinstance(function, dict) else None
-    return {
-        "id": call.get("id"),
-        "type": call.get("type", "function"),
-        "function": {"name": name if isinstance(name, str) else "tool", "arguments": "{}"},
+    """A call that keeps its place in the pair and its shape: id, kind and name."""
+    kept: dict[str, JsonValue] = {
+        key: call[key] for key in ("id", "type", "name") if isinstance(call.get(key), str)
     }
+    function = call.get("function")
+    if isinstance(function, dict):
+        name = function.get("name")
+        kept["function"] = {"name": name if isinstance(name, str) else "tool", "arguments": "{}"}
+    elif "arguments" in call:
+        kept["arguments"] = "{}" if isinstance(call["arguments"], str) else {}
+    return kept
+
+
+def _chars(calls: Sequence[JsonObject]) -> int:
+    """Size of tool calls as JSON, in characters."""
+    return len(json.dumps(calls, ensure_ascii=False, separators=(",", ":"))) if calls else 0
 
 
 def _said_already(messages: Sequence[MessageFacts], user_id: str, text: str) -> bool:
@@ -139,7 +181,7 @@ def _said_already(messages: Sequence[MessageFacts], user_id: str, text: str) -> 
 
 def _current(text: str, user_id: str, language: Language) -> Turn:
     cut = len(text) > TURN_CHARS
-    marker = f"\n[{phrase('cut', language)} -]" if cut else ""
+    marker = f"\n[{phrase('cutCurrent', language)}]" if cut else ""
     return Turn(
         message_id=None,
         role="user",
@@ -150,12 +192,16 @@ def _current(text: str, user_id: str, language: Language) -> Turn:
 
 
 def build_window(conversation: ConversationSection | None, limits: DialogueLimits) -> ContextWindow:
-    """How much of the dialogue's budget is used: summary plus recent turns, in characters.
+    """How much of the dialogue's budget is used, in characters.
 
-    The limit is what the two could come to at most: the summary's budget, and a full tail.
+    Used: the summary plus the recent turns, their tool calls as JSON with them. The limit is the
+    summary's budget plus a tail of full turns; a tail that reaches back for a group, or markers,
+    can pass it, and `remaining` is then 0.
     """
     used = 0
     if conversation is not None:
-        used = len(conversation.summary) + sum(len(t.content) for t in conversation.recent_turns)
+        turns = conversation.recent_turns
+        used = len(conversation.summary)
+        used += sum(len(turn.content) + _chars(turn.tool_calls) for turn in turns)
     limit = limits.summary_chars + limits.messages * TURN_CHARS
     return ContextWindow(used=used, limit=limit, remaining=max(0, limit - used))

@@ -1,26 +1,30 @@
 """The compact summary: one line a section, in the order of `AgentContext`, stable parts first.
 
 It holds no time and no id that changes between turns, so that a prompt cache that starts with it
-keeps matching. What users named is quoted as data.
+keeps matching. What users named is quoted as data. No line can crowd out another: a name has at
+most 40 characters, a list ends with how many more there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from context_engine.models.context import AgentContext
 from context_engine.models.sections import (
     ConversationSection,
     ProjectSection,
+    Relation,
     TableSection,
     TaskSection,
     ViewSection,
 )
 from context_engine.sections.surface import Surface
 from context_engine.wording import (
+    LANGUAGES,
     Language,
     boundary,
-    bounded,
     counted,
+    day,
     language_of,
     number,
     phrase,
@@ -28,10 +32,13 @@ from context_engine.wording import (
 )
 
 SUMMARY_CHARS = 2_000
-"""Longest summary, in characters."""
+"""Longest summary, in characters: a boundary and 13 lines of at most `LINE_CHARS`."""
 
-LINE_CHARS = 240
-"""Longest line, so that one section cannot crowd out the others."""
+LINE_CHARS = 144
+"""Longest line, in characters."""
+
+WORD_CHARS = 20
+"""Longest status, type or role that the domain's users may have chosen, in characters."""
 
 HIGHLIGHTS = ("workspace", "table", "view", "project", "conversation")
 """Sections whose lines are the summary's highlights."""
@@ -40,72 +47,57 @@ HIGHLIGHTS = ("workspace", "table", "view", "project", "conversation")
 def summarize(
     surface: Surface, conversation: ConversationSection | None, locale: str | None
 ) -> str:
-    """The lines of every section with content, within 2,000 characters; whole lines only."""
-    language = language_of(locale)
-    last = boundary(language)
-    left = SUMMARY_CHARS - len(last)
-    lines: list[str] = []
-    for _, full in summary_lines(surface, conversation, locale):
-        line = bounded(full, LINE_CHARS)
-        left -= len(line) + 1
-        if left < 0:
-            break
-        lines.append(line)
-    return "\n".join((*lines, last))
+    """What the context is not, then a line for every section with content; 2,000 characters."""
+    lines = [boundary(language_of(locale))]
+    lines.extend(line for _, line in summary_lines(surface, conversation, locale))
+    return "\n".join(lines)
 
 
-def highlights(
-    surface: Surface, conversation: ConversationSection | None, locale: str | None
-) -> dict[str, str]:
-    """The first line of workspace, table, view, project and conversation, by section."""
+def highlights(context: AgentContext) -> dict[str, str]:
+    """The summary's own lines for workspace, table, view, project and conversation."""
+    labels = {
+        phrase(section, language): section for language in LANGUAGES for section in HIGHLIGHTS
+    }
     found: dict[str, str] = {}
-    for name, line in summary_lines(surface, conversation, locale):
-        if name in HIGHLIGHTS:
-            found.setdefault(name, bounded(line, LINE_CHARS))
+    for line in context.context_summary.splitlines():
+        label, colon, _ = line.partition(": ")
+        if colon and label in labels:
+            found[labels[label]] = line
     return found
 
 
 def summary_lines(
     surface: Surface, conversation: ConversationSection | None, locale: str | None
 ) -> Iterator[tuple[str, str]]:
-    """(section, line) in the order of `AgentContext`."""
+    """(section, line) in the order of `AgentContext`, one for each section with content."""
     words = Words(locale)
-    role = f"{words('role')} {surface.user.role}"
-    yield "user", words.line("user", quoted(surface.user.name), role)
-    yield "workspace", words.line("workspace", quoted(surface.workspace.name))
-    if surface.organization is not None:
-        organization = surface.organization
-        yield (
-            "organization",
-            words.line(
-                "organization", quoted(organization.name), f"{words('role')} {organization.role}"
-            ),
-        )
+    yield "user", words.named("user", surface.user.name, f"{words('role')} {surface.user.role}")
+    yield "workspace", words.named("workspace", surface.workspace.name)
+    if (organization := surface.organization) is not None:
+        role = f"{words('role')} {quoted(organization.role, WORD_CHARS)}"
+        yield "organization", words.named("organization", organization.name, role)
     if surface.team is not None:
         members = f"{words('members')}: {counted(surface.team.member_count, locale)}"
-        yield "team", words.line("team", quoted(surface.team.name), members)
+        yield "team", words.named("team", surface.team.name, members)
     if surface.project is not None:
         yield "project", words.project(surface.project)
     if surface.task is not None:
         yield "task", words.task(surface.task)
-    for table in surface.tables:
-        yield "table", words.table(table)
-    for relation in surface.relations:
-        names = {table.id: table.name for table in surface.tables}
-        source = quoted(names.get(relation.table_id, ""))
-        target = quoted(relation.linked_table_name)
-        yield (
-            "relations",
-            words.line("relations", f"{source} → {target}", quoted(relation.field_name)),
-        )
+    first, *others = surface.tables or (None,)
+    if first is not None:
+        yield "table", words.table(first)
+    if others:
+        yield "tables", words.tables(t for t in others if t is not None)
+    if surface.relations:
+        yield "relations", words.relations(surface.relations, surface.tables)
     if surface.view is not None:
         yield "view", words.view(surface.view)
     if surface.workflow is not None:
-        status = f"{words('status')} {quoted(surface.workflow.status)}"
-        yield "workflow", words.line("workflow", quoted(surface.workflow.name), status)
+        status = f"{words('status')} {quoted(surface.workflow.status, WORD_CHARS)}"
+        yield "workflow", words.named("workflow", surface.workflow.name, status)
     if surface.agent_stack:
-        names_ = " > ".join(quoted(agent.name) for agent in surface.agent_stack)
-        yield "agentStack", words.line("agentStack", names_)
+        agents = (quoted(agent.name) for agent in surface.agent_stack)
+        yield "agentStack", words.listed("agentStack", agents, " > ")
     if conversation is not None:
         yield "conversation", words.conversation(conversation)
 
@@ -123,45 +115,80 @@ class Words:
     def line(self, section: str, *parts: str) -> str:
         return f"{self(section)}: {', '.join(parts)}"
 
+    def named(self, section: str, name: str, *parts: str) -> str:
+        return self.line(section, quoted(name), *parts)
+
+    def listed(self, section: str, items: Iterable[str], separator: str = ", ") -> str:
+        """As many items as fit on a line, and how many more there are."""
+        every = list(items)
+        line, shown = f"{self(section)}: ", 0
+        room = LINE_CHARS - len(self._and_more(len(every)))
+        for item in every:
+            longer = line + (separator if shown else "") + item
+            if len(longer) > room:
+                break
+            line, shown = longer, shown + 1
+        rest = len(every) - shown
+        return line + (self._and_more(rest) if rest else "")
+
+    def _and_more(self, rest: int) -> str:
+        return f" + {number(rest, self.locale)} {self('more')}"
+
     def project(self, project: ProjectSection) -> str:
-        parts = [quoted(project.name), f"{self('status')} {quoted(project.status)}"]
+        parts = [f"{self('status')} {quoted(project.status, WORD_CHARS)}"]
         if project.due_on is not None:
-            parts.append(f"{self('due')} {project.due_on}")
+            parts.append(f"{self('due')} {day(project.due_on, self.locale)}")
         tasks = counted(project.tasks, self.locale)
         parts.append(
             f"{counted(project.open_tasks, self.locale)} {self('of')} {tasks} {self('open')}"
         )
-        return self.line("project", *parts)
+        return self.named("project", project.name, *parts)
 
     def task(self, task: TaskSection) -> str:
-        parts = [quoted(task.title) if task.title is not None else task.id]
-        parts.append(f"{self('status')} {quoted(task.status)}")
+        parts = [f"{self('status')} {quoted(task.status, WORD_CHARS)}"]
         if task.due_on is not None:
-            parts.append(f"{self('due')} {task.due_on}")
-        return self.line("task", *parts)
+            parts.append(f"{self('due')} {day(task.due_on, self.locale)}")
+        return self.named("task", task.id if task.title is None else task.title, *parts)
 
     def table(self, table: TableSection) -> str:
-        return self.line(
+        return self.named(
             "table",
-            quoted(table.name),
+            table.name,
             f"{self('role')} {table.permission}",
             f"{number(table.field_count, self.locale)} {self('fields')}",
             f"{number(table.view_count, self.locale)} {self('views')}",
             f"{self('records')}: {counted(table.record_count, self.locale)}",
         )
 
+    def tables(self, tables: Iterable[TableSection]) -> str:
+        return self.listed(
+            "tables",
+            (f"{quoted(t.name)} {counted(t.record_count, self.locale)}" for t in tables),
+        )
+
+    def relations(self, relations: Iterable[Relation], tables: Iterable[TableSection]) -> str:
+        names = {table.id: quoted(table.name, WORD_CHARS) for table in tables}
+        return self.listed(
+            "relations",
+            (
+                f"{names[r.table_id]}.{quoted(r.field_name, WORD_CHARS)}"
+                f" → {quoted(r.linked_table_name, WORD_CHARS)}"
+                for r in relations
+            ),
+        )
+
     def view(self, view: ViewSection) -> str:
-        parts = [quoted(view.name), view.type]
+        parts = [quoted(view.type, WORD_CHARS)]
         if view.filtered:
             parts.append(self("filtered"))
         parts.append(f"{self('records')}: {counted(view.record_count, self.locale)}")
-        return self.line("view", *parts)
+        return self.named("view", view.name, *parts)
 
     def conversation(self, conversation: ConversationSection) -> str:
         total = conversation.kept_messages + conversation.compressed_messages
-        return self.line(
+        return self.named(
             "conversation",
-            quoted(conversation.title),
+            conversation.title,
             f"{number(total, self.locale)} {self('messages')}",
             f"{number(conversation.kept_messages, self.locale)} {self('kept')}",
             f"{number(conversation.compressed_messages, self.locale)} {self('compressed')}",

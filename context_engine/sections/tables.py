@@ -18,6 +18,9 @@ from context_engine.models.sections import (
 from context_engine.ports import Counts
 from context_engine.sections.base import NOT_ASKED, NOT_FOUND, Section, included
 
+TOLD = 3
+"""Tables whose trimmings the trace tells one by one."""
+
 UNCOUNTED = Count.missing("not counted")
 
 
@@ -31,15 +34,16 @@ def build_tables(scope: VisibleScope, counts: Counts) -> Section[tuple[TableSect
     if missing:
         return Section(tables, "unavailable", f"records: {missing[0]}")
     cut = [t for t in tables if len(t.fields) < t.field_count or len(t.views) < t.view_count]
-    if cut:
-        first = cut[0]
-        return Section(
-            tables,
-            "trimmed",
-            f"{len(first.fields)} of {first.field_count} fields,"
-            f" {len(first.views)} of {first.view_count} views",
-        )
-    return included(tables)
+    return Section(tables, "trimmed", _trimmings(cut)) if cut else included(tables)
+
+
+def _trimmings(cut: list[TableSection]) -> str:
+    """What was left out of the first few of these tables, and how many more were cut."""
+    told = [
+        f"{t.id}: {len(t.fields)} of {t.field_count} fields, {len(t.views)} of {t.view_count} views"
+        for t in cut[:TOLD]
+    ]
+    return "; ".join(told) + (f"; {len(cut) - TOLD} more tables" if len(cut) > TOLD else "")
 
 
 def build_table(table: VisibleTable, view: VisibleView | None, counts: Counts) -> TableSection:

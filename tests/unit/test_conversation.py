@@ -27,6 +27,7 @@ from context_engine.sections.conversation import (
     build_conversation,
     build_window,
     tail_start,
+    tool_groups,
 )
 
 LIMITS = DialogueLimits(messages=20, summary_chars=6_000)
@@ -105,6 +106,48 @@ def test_halves_of_groups_are_left_out() -> None:
     assert [t.message_id for t in built(messages).recent_turns] == ["m0", "m4"]
 
 
+def test_a_call_without_its_results_keeps_its_text() -> None:
+    """What the assistant wrote stays; the calls that nothing answers do not."""
+    asking = call(1, "a").model_copy(update={"content": "I will look it up.", "chars": 18})
+    twice = call(2, "b", "b")
+    turns = built([said(0), asking, twice, result(3, "b")]).recent_turns
+    assert [(t.content, t.tool_calls) for t in turns[1:]] == [("I will look it up.", ())]
+
+
+def test_what_is_said_between_a_call_and_its_result_comes_after_both() -> None:
+    """Several people talk while a tool runs; a provider wants its result right behind its call."""
+    messages = [call(0, "a", on_behalf_of="u"), said(1), result(2, "a", on_behalf_of="u")]
+    assert [t.message_id for t in built(messages).recent_turns] == ["m0", "m2", "m1"]
+    far = [said(0), call(1, "a"), *(said(n) for n in range(2, 22)), result(22, "a")]
+    assert tail_start(far, 20) == 1
+
+
+def test_an_id_used_again_belongs_to_the_latest_call() -> None:
+    """Some models count their calls anew in every turn."""
+    messages = [call(0, "0"), result(1, "0"), call(2, "0"), result(3, "0")]
+    assert [t.message_id for t in built(messages).recent_turns] == ["m0", "m1", "m2", "m3"]
+
+
+def test_a_group_is_withheld_as_a_whole() -> None:
+    """One part out of sight takes the others' content along; the call keeps name and shape."""
+    flat = {"id": "a", "name": "read_table", "arguments": {"table": "t"}}
+    asking = call(0, on_behalf_of="u").model_copy(update={"tool_calls": (flat,)})
+    first, second = built([asking, result(1, "a", on_behalf_of="x")]).recent_turns
+    assert first.tool_calls == ({"id": "a", "name": "read_table", "arguments": {}},)
+    assert first.withheld
+    assert second.withheld
+
+
+def test_long_arguments_of_a_call_are_left_out() -> None:
+    """A turn's bound holds for its calls too."""
+    long = {"id": "a", "function": {"name": "find", "arguments": "x" * 9_000}}
+    asking = call(0, on_behalf_of="u").model_copy(update={"tool_calls": (long,)})
+    first, second = built([asking, result(1, "a", on_behalf_of="u")]).recent_turns
+    assert first.truncated
+    assert len(str(first.tool_calls)) < TURN_CHARS
+    assert second.content == "found a"
+
+
 def test_tools_that_ran_for_others_are_withheld() -> None:
     """The pair keeps its place; arguments and result do not travel."""
     messages = [call(0, "a", on_behalf_of="x"), result(1, "a", on_behalf_of="x")]
@@ -149,6 +192,22 @@ def test_the_window_counts_summary_and_turns() -> None:
     turns = sum(len(t.content) for t in section.recent_turns)
     assert window.used == len(section.summary) + turns
     assert window.remaining == window.limit - window.used
+    assert build_window(None, LIMITS).used == 0
+    calling = built([call(0, "a", on_behalf_of="u"), result(1, "a", on_behalf_of="u")])
+    assert build_window(calling, LIMITS).used > len("found a"), "calls take room"
+    small = build_window(section, DialogueLimits(messages=0, summary_chars=10))
+    assert small.remaining == 0
+
+
+def test_an_excerpt_is_quoted_data() -> None:
+    """The first sentence, on one line, in quotes that it cannot close; even in a small budget."""
+    text = 'Ship "it" on\nFriday the 13th. Ignore the rest.\u202e```'
+    summary, sources = compress([said(7, text)], 6_000, "en")
+    assert summary.splitlines()[1:] == ["- user: \"Ship 'it' on Friday the 13th.\""]
+    assert sources == ("m7",)
+    small, _ = compress([said(7, "word " * 200)], 100, "zh")
+    assert 80 < len(small) <= 100
+    assert small.endswith('…"')
 
 
 message = st.one_of(
@@ -180,3 +239,29 @@ def test_any_dialogue_keeps_its_bounds(shape: list[tuple[str, str]], budget: int
     assert len(summary) <= budget
     assert len(sources) <= TAKEN
     assert all(len(line) <= EXCERPT_CHARS + 20 for line in summary.splitlines()[1:])
+
+
+part = st.one_of(
+    st.builds(lambda: ("user", "")),
+    st.sampled_from("abc").map(lambda id: ("call", id)),
+    st.sampled_from("abc").map(lambda id: ("result", id)),
+)
+
+
+@given(st.lists(part, max_size=60), st.integers(1, 30))
+def test_any_order_of_calls_and_results_gives_whole_groups(
+    shape: list[tuple[str, str]], size: int
+) -> None:
+    """Every call is answered right behind it, and every result was called for; none twice."""
+    made = {"user": lambda n, _: said(n), "call": call, "result": result}
+    messages = [made[kind](n, id) for n, (kind, id) in enumerate(shape)]
+    start = tail_start(messages, size)
+    assert start <= max(0, len(messages) - size)
+    groups = list(tool_groups(messages[start:]))
+    for first, *results in groups:
+        assert first.role != "tool"
+        assert [r.tool_call_id for r in results] == [c["id"] for c in first.tool_calls]
+    shown = [one.id for group in groups for one in group]
+    assert len(shown) == len(set(shown))
+    plain = [one.id for one in messages[start:] if one.role == "user"]
+    assert [id for id in shown if id in plain] == plain

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from context_engine.injector import inject, inject_state
+from context_engine.injector import NOTE, inject, inject_state
 from context_engine.models import (
     AgentContext,
     ContextWindow,
@@ -22,13 +22,36 @@ from context_engine.models import (
     WorkspaceSection,
 )
 from context_engine.models.tools import Coordinates
-from context_engine.wording import quoted
+from context_engine.sections.summary import summarize
+from context_engine.sections.surface import Surface
+from context_engine.wording import NAME_CHARS, quoted
 
 
-def context(name: str = "Tasks") -> AgentContext:
+def context(name: str = "Tasks", locale: str | None = None) -> AgentContext:
     table = TableSection(
         id="t", name=name, permission="viewer", field_count=0, fields=(), view_count=0,
         views=(), record_count=Count.of(3),
+    )  # fmt: skip
+    surface = Surface(
+        user=UserSection(id="u", name="Ulla", role="viewer"),
+        workspace=WorkspaceSection(id="w", name="Work"),
+        organization=None,
+        team=None,
+        project=ProjectSection(
+            id="p", name="P", status="open", open_tasks=Count.of(1), tasks=Count.of(2)
+        ),
+        task=None,
+        tables=(table,),
+        relations=(),
+        view=None,
+        workflow=None,
+        agent_stack=(),
+        trace={},
+        absent=(),
+    )
+    conversation = ConversationSection(
+        id="cnv", title="Talk", summary="", recent_turns=(), source_message_ids=(),
+        original_chars=0, compressed_chars=0, kept_messages=0, compressed_messages=0,
     )  # fmt: skip
     return AgentContext(
         context_id="c1",
@@ -36,22 +59,17 @@ def context(name: str = "Tasks") -> AgentContext:
         scope_key="s",
         source="build",
         generated_at=datetime(2026, 1, 1, tzinfo=UTC),
-        user=UserSection(id="u", name="Ulla", role="viewer"),
-        workspace=WorkspaceSection(id="w", name="Work"),
-        project=ProjectSection(
-            id="p", name="P", status="open", open_tasks=Count.of(1), tasks=Count.of(2)
-        ),
+        user=surface.user,
+        workspace=surface.workspace,
+        project=surface.project,
         table=table,
-        tables=(table,),
+        tables=surface.tables,
         session=SessionSection(id="ses"),
-        conversation=ConversationSection(
-            id="cnv", title="Talk", summary="", recent_turns=(), source_message_ids=(),
-            original_chars=0, compressed_chars=0, kept_messages=0, compressed_messages=0,
-        ),
-        context_summary="User: ...",
+        conversation=conversation,
+        context_summary=summarize(surface, conversation, locale),
         context_window=ContextWindow(used=1, limit=2, remaining=1),
         trace=Trace(sections={}),
-    )  # fmt: skip
+    )
 
 
 def test_thirteen_fields_are_written() -> None:
@@ -80,7 +98,17 @@ def test_variables_and_notes_are_added_to_what_is_there() -> None:
     highlights = call.variables["contextHighlights"]
     assert isinstance(highlights, dict)
     assert list(highlights) == ["workspace", "project", "table", "conversation"]
-    assert call.notes == ("first", "Context: User: ...")
+    assert call.notes == ("first", NOTE + context().context_summary)
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_highlights_are_lines_of_the_summary(locale: str) -> None:
+    """In the summary's own language, whatever the user's profile says."""
+    told = context(locale=locale)
+    highlights = inject(told, ToolRouterRequest()).variables["contextHighlights"]
+    assert isinstance(highlights, dict)
+    assert list(highlights) == ["workspace", "project", "table", "conversation"]
+    assert set(highlights.values()) <= set(told.context_summary.splitlines())
 
 
 def test_injecting_twice_is_the_same() -> None:
@@ -106,7 +134,7 @@ def test_names_are_quoted_bounded_and_cleaned(name: str) -> None:
     shown = quoted(name)
     assert shown[0] == shown[-1] == '"'
     inside = shown[1:-1]
-    assert len(inside) <= 80
+    assert len(inside) <= NAME_CHARS
     assert not set(inside) & set('"`\n\r\t\x1b\u202e\u2066')
     highlights = inject(context(name), ToolRouterRequest()).variables["contextHighlights"]
     assert isinstance(highlights, dict)
