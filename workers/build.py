@@ -8,6 +8,7 @@ partition for ever.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import uuid4
 
 import structlog
@@ -23,12 +24,12 @@ from context_engine.errors import (
 from context_engine.models import invalid
 from context_engine.settings import Settings
 from events import cloudevents, messages
-from events.cloudevents import ReplyAddress
+from events.cloudevents import FASTSTREAM_REPLY, SPRING_PARTITION, SPRING_REPLY, ReplyAddress
 from events.dead_letters import dead_letter
 from events.messages import BuildFailed, BuildRequest, UnknownFields
 from events.producer import Producer, RecordRefused
 from events.records import OutgoingRecord, RawMessage
-from events.topics import Topics
+from events.topics import DEAD_LETTER_SUFFIX, Topics
 from workers.app import BuildWorkerConfig
 from workers.runner import Limits, serve
 
@@ -106,7 +107,10 @@ class BuildHandler:
     def _failed(
         self, raw: RawMessage, error: ContextEngineError, request_id: str
     ) -> OutgoingRecord:
-        """The failure, to the reply's address, or to the default topic where that is refused."""
+        """The failure, to the reply's address, or to the default topic where that is refused.
+
+        What correlates it goes along in both cases: who waits there must know it for theirs.
+        """
         failed = BuildFailed(
             request_id=request_id,
             code=error.code,
@@ -114,12 +118,13 @@ class BuildHandler:
             retryable=error.retryable,
             field=getattr(error, "field", None),
         )
+        unaddressed = ReplyAddress.of(_without_address(raw), self._allowed)
         try:
             address = ReplyAddress.of(raw, self._allowed)
-        except ContextEngineError:
-            address = ReplyAddress()
+        except ReplyRefused:
+            address = unaddressed
         if isinstance(error, ReplyRefused):
-            address = ReplyAddress(echo=address.echo)
+            address = unaddressed
         data = failed.model_dump_json().encode()
         return self._record(address, request_id, messages.BUILD_FAILED, data)
 
@@ -144,13 +149,18 @@ class BuildHandler:
     ) -> list[OutgoingRecord]:
         """What to send where a topic does not take a reply: a typed failure, on the default topic.
 
-        Raises the refusal itself when that failure is what was refused.
+        Raises the refusal itself for a dead letter: nothing can take its place.
         """
-        request_id = cloudevents.peek_request_id(raw)
-        if request_id is None or refused.topic.endswith("-dlt"):
+        if refused.key is None or refused.topic.endswith(DEAD_LETTER_SUFFIX):
             raise refusal
         error = ReplyRefused(f"the reply cannot be delivered: {refusal.message}")
-        return [self._failed(raw, error, request_id)]
+        # A reply's key is its request's id, and stands where the message itself is hard to read.
+        return [self._failed(raw, error, refused.key.decode())]
+
+
+def _without_address(raw: RawMessage) -> RawMessage:
+    named = (SPRING_REPLY, FASTSTREAM_REPLY, SPRING_PARTITION)
+    return replace(raw, headers=tuple(one for one in raw.headers if one[0] not in named))
 
 
 class Fault(ContextEngineError):
