@@ -1,0 +1,245 @@
+"""The relay between a real outbox and a real broker: at least once, nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from context_engine.adapters.sql.outbox import SqlOutbox
+from context_engine.adapters.sql.services import DomainServices
+from context_engine.changes import AnyChange, domain_change, kind_of
+from context_engine.errors import Unavailable
+from context_engine.ports import OutboxBatch, OutboxSource
+from context_engine.settings import Settings
+from events import cloudevents, messages
+from events.producer import Producer, RecordTooLarge
+from events.records import OutgoingRecord, Position
+from events.topics import Topics
+from tests.support.bus import Reader, event_ids, make_topics, own_names, reader
+from tests.support.schemas import validate_message
+from tests.support.services import ANA, outbox
+from workers.backoff import Patience
+from workers.house import settings_of
+from workers.localstack import LocalStack
+from workers.relay import Relay, relay
+from workers.runner import ExitCode
+
+
+@dataclass
+class Line:
+    """An outbox, a broker, and all that came out."""
+
+    settings: Settings
+    topics: Topics
+    source: SqlOutbox
+    producer: Producer
+    reader: Reader
+    database: AsyncEngine
+
+    @property
+    def relay(self) -> Relay:
+        return Relay(self.source, self.producer, self.topics)
+
+    async def changes(self) -> list[AnyChange]:
+        """What the domain committed."""
+        return [domain_change.validate_python(row.payload) for row in await outbox(self.database)]
+
+
+@pytest.fixture
+async def line(
+    stack: LocalStack, services: DomainServices, database: AsyncEngine
+) -> AsyncIterator[Line]:
+    settings = settings_of(stack.env() | own_names())
+    topics = await make_topics(settings)
+    source = SqlOutbox(database)
+    producer = Producer(settings.kafka_bootstrap, client_id="test", timeout=5.0)
+    await producer.start()
+    names = [topic.name for topic in topics.changes()]
+    try:
+        async with reader(settings.kafka_bootstrap, *names) as reading:
+            yield Line(settings, topics, source, producer, reading, database)
+    finally:
+        await producer.stop()
+        await source.close()
+
+
+async def test_every_change_is_published_as_it_was_committed(line: Line) -> None:
+    """On the topic of its kind, under its workspace, with its own id and time."""
+    assert await line.relay.publish() > 10
+    assert await line.relay.publish() == 0
+    published = {cloudevents.decode(raw).id: raw for raw in await line.reader.everything()}
+    changes = await line.changes()
+    assert published.keys() == {change.change_id for change in changes}
+    for change in changes:
+        raw = published[change.change_id]
+        event = cloudevents.decode(raw)
+        assert raw.topic == line.topics.change(kind_of(change)).name
+        assert raw.key == b"w"
+        assert event.type == messages.change_type(change)
+        assert domain_change.validate_json(event.data) == change
+        assert event.time is not None
+        assert validate_message(raw) == event.type
+    assert await line.source.lag() is None
+
+
+async def test_several_relays_share_the_work(line: Line, services: DomainServices) -> None:
+    """Each row is published by one of them, as long as none dies."""
+    for number in range(40):
+        await services.records.update(ANA, "w", "tbl", "r1", {"name": f"Name {number}"})
+    await asyncio.gather(*(line.relay.publish() for _ in range(4)))
+    await line.relay.publish()
+    ids = event_ids(await line.reader.everything())
+    assert sorted(ids) == sorted(change.change_id for change in await line.changes())
+
+
+# -- killed ------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """What a kill looks like from inside: nothing after it runs, the connection goes."""
+
+
+class DiesBeforeNoting:
+    """An outbox whose relay is killed once the broker has everything."""
+
+    def __init__(self, source: SqlOutbox) -> None:
+        self._source = source
+
+    @asynccontextmanager
+    async def claim(self, limit: int) -> AsyncIterator[OutboxBatch]:
+        async with self._source.claim(limit) as batch:
+            yield _Dying(batch)
+
+    async def wait(self, timeout: float) -> bool:
+        return await self._source.wait(timeout)
+
+    async def clean(self, older_than: timedelta) -> int:
+        return await self._source.clean(older_than)
+
+    async def lag(self) -> timedelta | None:
+        return await self._source.lag()
+
+    async def close(self) -> None:
+        await self._source.close()
+
+
+class _Dying:
+    def __init__(self, batch: OutboxBatch) -> None:
+        self.rows = batch.rows
+
+    async def published(self, ids: object) -> None:
+        raise Killed
+
+
+@dataclass
+class Sends:
+    """A producer that fails at one record."""
+
+    producer: Producer
+    fails_at: int
+    fault: BaseException
+    sent: int = 0
+
+    async def send(self, record: OutgoingRecord) -> Position:
+        self.sent += 1
+        if self.sent == self.fails_at:
+            raise self.fault
+        return await self.producer.send(record)
+
+
+async def test_killed_after_the_broker_had_it_everything_is_published_again(line: Line) -> None:
+    """Twice, never not at all: the consumer does not mind."""
+    dying: OutboxSource = DiesBeforeNoting(line.source)
+    with pytest.raises(Killed):
+        await Relay(dying, line.producer, line.topics).publish()
+    await line.relay.publish()
+    times = Counter(event_ids(await line.reader.everything()))
+    assert times == {change.change_id: 2 for change in await line.changes()}
+
+
+async def test_killed_in_the_middle_nothing_is_lost(line: Line) -> None:
+    sends = Sends(line.producer, 5, Killed())
+    with pytest.raises(Killed):
+        await Relay(line.source, sends, line.topics).publish()
+    await line.relay.publish()
+    times = Counter(event_ids(await line.reader.everything()))
+    assert times.keys() == {change.change_id for change in await line.changes()}
+
+
+# -- parts that fail ---------------------------------------------------------------------------
+
+
+async def test_a_change_that_its_topic_refuses_holds_up_no_other(line: Line) -> None:
+    """It stays in the outbox, where the lag shows it."""
+    sends = Sends(line.producer, 3, RecordTooLarge("too large"))
+    published = await Relay(line.source, sends, line.topics).publish()
+    assert published == len(await line.changes()) - 1
+    assert await line.source.lag() is not None
+    assert await line.relay.publish() == 1
+
+
+async def test_without_its_broker_the_relay_leaves_and_keeps_everything(line: Line) -> None:
+    """After its patience, with an exit code; nothing counts as published."""
+
+    class Away:
+        async def send(self, record: OutgoingRecord) -> Position:
+            raise Unavailable("broker", "is away")
+
+    relaying = Relay(line.source, Away(), line.topics)
+    code = await relay(relaying, line.source, asyncio.Event(), Patience(0.5))
+    assert code == ExitCode.UNAVAILABLE
+    assert await line.relay.publish() == len(await line.changes())
+
+
+async def test_a_broker_that_comes_back_gets_everything(line: Line) -> None:
+    """An outage shorter than the patience costs time only."""
+    stop = asyncio.Event()
+    sends = Sends(line.producer, 1, Unavailable("broker", "is away"))
+    relaying = Relay(line.source, sends, line.topics)
+    work = asyncio.create_task(relay(relaying, line.source, stop, Patience(20.0)))
+    wanted = {change.change_id for change in await line.changes()}
+    await line.reader.until(lambda seen: wanted <= set(event_ids(seen)))
+    stop.set()
+    assert await work == ExitCode.OK
+    assert await line.source.lag() is None
+
+
+# -- running -----------------------------------------------------------------------------------
+
+
+async def test_a_commit_wakes_the_relay(line: Line, services: DomainServices) -> None:
+    """No poll is waited for: most changes are out well before the next one."""
+    stop = asyncio.Event()
+    work = asyncio.create_task(relay(line.relay, line.source, stop, Patience(5.0)))
+    wanted = {change.change_id for change in await line.changes()}
+    await line.reader.until(lambda seen: wanted <= set(event_ids(seen)))
+    took = []
+    for number in range(10):
+        began = time.monotonic()
+        written = await services.records.update(ANA, "w", "tbl", "r1", {"name": f"New {number}"})
+        change_id = written.changes[0].change_id
+        await line.reader.until(lambda seen, id=change_id: id in event_ids(seen))
+        took.append(time.monotonic() - began)
+    stop.set()
+    async with asyncio.timeout(5):
+        assert await work == ExitCode.OK
+    assert sorted(took)[len(took) // 2] < 0.5
+
+
+async def test_what_was_published_long_ago_is_forgotten(line: Line) -> None:
+    await line.relay.publish()
+    async with line.database.begin() as connection:
+        old = "UPDATE outbox SET published_at = now() - interval '25 hours' WHERE seq % 2 = 0"
+        await connection.execute(text(old))
+    before = len(await outbox(line.database))
+    await line.relay.tidy()
+    assert 0 < len(await outbox(line.database)) < before
