@@ -20,7 +20,9 @@ Text = Optional[str]  # noqa: UP045 - typer reads this at run time
 def build(
     user: Annotated[str, typer.Option(help="User for whom the agent acts.")],
     workspace: Annotated[str, typer.Option(help="Workspace id.")],
-    table: Annotated[list[str], typer.Option(help="Table id; the first is the one asked for.")] = [],  # noqa: B006 - typer's way
+    table: Annotated[
+        list[str], typer.Option(help="Table id; the first is the one asked for.")
+    ] = [],  # noqa: B006 - typer's way
     view: Text = None,
     project: Text = None,
     task: Text = None,

@@ -65,5 +65,3 @@ def leave(error: ContextEngineError) -> NoReturn:
 def show_json(value: object) -> None:
     """One JSON value on stdout, nothing else."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
-
-
