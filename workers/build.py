@@ -7,6 +7,7 @@ partition for ever.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from uuid import uuid4
@@ -31,12 +32,16 @@ from events.producer import Producer, RecordRefused
 from events.records import OutgoingRecord, RawMessage
 from events.topics import DEAD_LETTER_SUFFIX, Topics
 from workers.app import BuildWorkerConfig
+from workers.backoff import Patience, reach
 from workers.runner import Limits, serve
 
 log = structlog.get_logger(__name__)
 
 SOURCE = "context-engine/build"
 """CloudEvents `source` of what this worker says."""
+
+START_SECONDS = 10.0
+"""How long a part may be away at the start."""
 
 
 class BuildHandler:
@@ -178,7 +183,8 @@ async def main(settings: Settings, *, ready: Callable[[], None]) -> int:
         max_record_bytes={t.name: t.max_message_bytes for t in topics.all()},
     )
     async with bootstrap.parts(settings) as parts:
-        await bootstrap.check(parts)
+        # Nothing was taken yet, so a signal in the meantime may end the process as it is.
+        await reach(lambda: bootstrap.check(parts), Patience(START_SECONDS), asyncio.Event())
         await producer.start()
         try:
             handler = BuildHandler(parts.engine, topics, settings)
