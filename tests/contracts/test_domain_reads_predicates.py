@@ -10,12 +10,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import event, select
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from context_engine import policy
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.predicates import compile_predicate
+from context_engine.adapters.sql.predicates import Binds, compile_predicate, predicate_sql
 from tests.support.stack import Databases
 from tests.support.world import World
 
@@ -52,8 +52,12 @@ class Rows:
 
     async def _ids(self, pred: policy.Pred) -> set[str]:
         async with self.database.connect() as connection:
-            query = select(t.records.c.id).where(compile_predicate(pred))
-            return set((await connection.execute(query)).scalars())
+            return set((await connection.exec_driver_sql(*query_of(pred))).scalars())
+
+
+def query_of(pred: policy.Pred) -> tuple[str, tuple[object, ...]]:
+    binds = Binds()
+    return f"SELECT id FROM records WHERE {predicate_sql(pred, binds)}", tuple(binds.values)
 
 
 @pytest.fixture(scope="module")
@@ -229,12 +233,24 @@ async def test_what_has_no_rows_and_what_has_all(rows: Rows) -> None:
     assert await rows.where(cmp("field:f", "eq", "1")) == {f"r{VALUES.index('1')}"}
 
 
+async def test_the_same_condition_in_a_statement_of_sqlalchemy(rows: Rows) -> None:
+    """Twice in one statement, beside others: no name of a parameter meets another."""
+    one, other = cmp("field:f", "has_any", ["u1"]), cmp("sys:created_by", "in", ["u1", "u12"])
+    both = select(t.records.c.id).where(
+        t.records.c.table_id == "t", compile_predicate(one), compile_predicate(other)
+    )
+    async with rows.database.connect() as connection:
+        found = set((await connection.execute(both)).scalars())
+    assert found == expected(policy.All(all=(one, other)), rows)
+    assert found
+
+
 async def test_values_are_bound_and_shapes_are_few(rows: Rows) -> None:
     """No value stands in the statement, and the length of a list does not change it."""
     hostile = "x' OR true --"
     assert await rows.where(cmp("field:f", "eq", hostile)) == set()
     texts = {
-        str(compile_predicate(cmp(ref, "in", values)).compile(dialect=rows.database.dialect))
+        query_of(cmp(ref, "in", values))[0]
         for values in ([hostile], ["a", "b", "c"])
         for ref in ("field:f", f"field:{hostile}")
     }
@@ -249,20 +265,10 @@ async def test_membership_can_use_the_index_on_cells(
     rows: Rows, op: policy.Op, operand: Any
 ) -> None:
     """ "Own rows" by an assignee need not read every record."""
-    query = select(t.records.c.id).where(compile_predicate(cmp("field:f", op, operand)))
-
-    def explain(*called: Any) -> tuple[str, Any]:
-        statement, parameters = called[2], called[3]
-        return f"EXPLAIN {statement}" if "@>" in statement else statement, parameters
-
+    query, values = query_of(cmp("field:f", op, operand))
     async with rows.database.connect() as connection:
         await connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
-        engine = rows.database.sync_engine
-        event.listen(engine, "before_cursor_execute", explain, retval=True)
-        try:
-            plan = (await connection.execute(query)).scalars().all()
-        finally:
-            event.remove(engine, "before_cursor_execute", explain)
+        plan = (await connection.exec_driver_sql(f"EXPLAIN {query}", values)).scalars().all()
     assert any("ix_records_cells" in line for line in plan), plan
 
 

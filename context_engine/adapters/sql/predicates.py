@@ -16,93 +16,126 @@ What a predicate means, so that SQL and a plain interpreter agree:
 - `sys:created_at` is its date in UTC as ISO text.
 
 Every value is a bind parameter, and no condition is ever NULL. Equality and membership compile to
-`@>`, which the index on `cells` serves: one level down, a scalar contains only itself.
+`@>`, which the index on `cells` serves: one level down, a scalar contains only itself. It is made
+as text, since a build makes one for every table and expression trees cost more than the counting.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any, assert_never
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import assert_never
 
 from pydantic import JsonValue
-from sqlalchemy import (
-    ColumnElement,
-    Numeric,
-    Text,
-    and_,
-    any_,
-    case,
-    cast,
-    false,
-    func,
-    literal,
-    not_,
-    or_,
-    true,
-)
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, text, true
 
 from context_engine import policy
-from context_engine.adapters.sql import tables as t
-
-_CELLS = t.records.c.cells
-_Condition = ColumnElement[bool]
 
 
-def compile_predicate(pred: policy.Pred) -> _Condition:
+@dataclass(slots=True)
+class Binds:
+    """The bind parameters of one statement; each method adds one and returns its placeholder.
+
+    `named`: as SQLAlchemy's `text` wants them, `:b1`; else as the server does, `$1`.
+    """
+
+    named: bool = False
+    values: list[object] = field(default_factory=list)
+
+    def text(self, value: str) -> str:
+        return self._add(value, "text")
+
+    def texts(self, values: list[str]) -> str:
+        return self._add(values, "text[]")
+
+    def number(self, value: float) -> str:
+        return self._add(Decimal(str(value)), "numeric")
+
+    def json(self, value: JsonValue) -> str:
+        return self._add(json.dumps(value), "jsonb")
+
+    def jsons(self, values: list[JsonValue]) -> str:
+        return self._add([json.dumps(value) for value in values], "jsonb[]")
+
+    def _add(self, value: object, type: str) -> str:
+        self.values.append(value)
+        place = f":b{len(self.values)}" if self.named else f"${len(self.values)}"
+        return f"CAST({place} AS {type})"
+
+
+def compile_predicate(pred: policy.Pred) -> ColumnElement[bool]:
+    """`pred` as a condition of an SQLAlchemy statement over `records`; see `predicate_sql`."""
+    return as_condition(lambda binds: predicate_sql(pred, binds))
+
+
+def as_condition(sql: Callable[[Binds], str]) -> ColumnElement[bool]:
+    """SQL with its own bind parameters as a part of an SQLAlchemy statement."""
+    binds = Binds(named=True)
+    condition = text(f"({sql(binds)})")
+    named: list[BindParameter[object]] = [
+        bindparam(f"b{n}", value, unique=True) for n, value in enumerate(binds.values, 1)
+    ]
+    return and_(true(), condition.bindparams(*named))
+
+
+def predicate_sql(pred: policy.Pred, binds: Binds) -> str:
     """`pred`, whose operands are literals, as a condition on `records` that is never NULL.
 
     Raises `policy.Unresolvable` for what cannot be computed here; access has refused it before.
     """
     match pred:
         case bool():
-            return true() if pred else false()
+            return "true" if pred else "false"
         case policy.All(all=parts):
-            return and_(true(), *map(compile_predicate, parts))
+            return _joined(" AND ", "true", [predicate_sql(part, binds) for part in parts])
         case policy.Any_(any=parts):
-            return or_(false(), *map(compile_predicate, parts))
+            return _joined(" OR ", "false", [predicate_sql(part, binds) for part in parts])
         case policy.Not(not_=inner):
-            return not_(compile_predicate(inner))
+            return _not(predicate_sql(inner, binds))
         case policy.Cmp(cmp=comparison):
-            return _comparison(comparison)
+            return _comparison(comparison, binds)
         case policy.LinkedAny():
             raise policy.Unresolvable("linked_any")
         case _:
             assert_never(pred)
 
 
-def _comparison(comparison: policy.Comparison) -> _Condition:
+def _comparison(comparison: policy.Comparison, binds: Binds) -> str:
     if not isinstance(comparison.operand, policy.Literal_):
         raise policy.Unresolvable("operand")
-    cell, wanted = _value_of(comparison.ref), comparison.operand.literal
+    cell, wanted = _value_of(comparison.ref, binds), comparison.operand.literal
     if comparison.op == "empty":
         return cell.empty()
     if comparison.op == "not_empty":
-        return not_(cell.empty())
+        return _not(cell.empty())
     if wanted is None:
-        return false()
+        return "false"
     match comparison.op:
         case "eq":
             return cell.equals_any([wanted])
         case "ne":
-            return not_(cell.equals_any([wanted]))
+            return _not(cell.equals_any([wanted]))
         case "in":
             return cell.equals_any(_listed(wanted))
         case "not_in":
-            return not_(cell.equals_any(_listed(wanted)))
+            return _not(cell.equals_any(_listed(wanted)))
         case "has_any":
             return cell.has_any(_listed(wanted))
         case "has_none":
-            return not_(cell.has_any(_listed(wanted)))
+            return _not(cell.has_any(_listed(wanted)))
         case "has_all":
             return cell.has_all(_listed(wanted))
         case "text_contains":
-            return _contains(cell.text(), wanted)
+            return _contains(cell, wanted)
         case "lt" | "lte" | "gt" | "gte":
-            return _ordered(cell, comparison.op, wanted)
+            return _ordered(cell, _SIGNS[comparison.op], wanted)
         case _:
             assert_never(comparison.op)
+
+
+_SIGNS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 
 
 def _listed(wanted: JsonValue) -> list[JsonValue]:
@@ -122,115 +155,121 @@ class _Cell:
     """A field's cell: any JSON value, or none."""
 
     field_id: str
+    binds: Binds
 
-    @property
-    def _json(self) -> ColumnElement[Any]:
-        return _CELLS[self.field_id]
-
-    def equals_any(self, values: list[JsonValue]) -> _Condition:
+    def equals_any(self, values: list[JsonValue]) -> str:
         scalars: list[JsonValue] = [{self.field_id: value} for value in values if _scalar(value)]
-        whole = (_true(self._json == _json(value)) for value in values if not _scalar(value))
-        return or_(_cells_hold_any(scalars), *whole)
+        parts = [self._cells_hold_any(scalars)] if scalars else []
+        whole = [value for value in values if not _scalar(value)]
+        if whole:
+            parts.append(_true(f"{self._json()} = ANY({self.binds.jsons(whole)})"))
+        return _joined(" OR ", "false", parts)
 
-    def has_any(self, values: list[JsonValue]) -> _Condition:
-        return _cells_hold_any([{self.field_id: [value]} for value in values if _scalar(value)])
+    def has_any(self, values: list[JsonValue]) -> str:
+        items: list[JsonValue] = [{self.field_id: [value]} for value in values if _scalar(value)]
+        return self._cells_hold_any(items) if items else "false"
 
-    def has_all(self, values: list[JsonValue]) -> _Condition:
+    def has_all(self, values: list[JsonValue]) -> str:
         if not values or not all(map(_scalar, values)):
-            return false()
-        return _CELLS.contains({self.field_id: values})
+            return "false"
+        return f"records.cells @> {self.binds.json({self.field_id: values})}"
 
-    def empty(self) -> _Condition:
-        blank: tuple[JsonValue, ...] = (None, "", [])
-        return or_(self._json.is_(None), *(_true(self._json == _json(one)) for one in blank))
+    def empty(self) -> str:
+        blank = self.binds.jsons([None, "", []])
+        return f"coalesce({self._json()} = ANY({blank}), true)"
 
-    def text(self) -> ColumnElement[str]:
+    def text(self) -> str:
         """The text; NULL for a value of another type."""
-        return case((self._is("string"), _CELLS[self.field_id].astext))
+        return f"CASE WHEN {self._is('string')} THEN records.cells ->> {self._id()} END"
 
-    def number(self) -> ColumnElement[Any]:
+    def number(self) -> str:
         """The number; NULL for a value of another type, which is never cast."""
-        return case((self._is("number"), cast(self._json, Numeric)))
+        return f"CASE WHEN {self._is('number')} THEN ({self._json()})::numeric END"
 
-    def _is(self, kind: str) -> _Condition:
-        return func.jsonb_typeof(self._json) == kind
+    def _cells_hold_any(self, parts: list[JsonValue]) -> str:
+        """Whether the cells contain one of `parts`; the same text, however many there are."""
+        return f"records.cells @> ANY({self.binds.jsons(parts)})"
+
+    def _is(self, kind: str) -> str:
+        return f"jsonb_typeof({self._json()}) = '{kind}'"
+
+    def _json(self) -> str:
+        return f"records.cells -> {self._id()}"
+
+    def _id(self) -> str:
+        return self.binds.text(self.field_id)
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
     """A column of the record that holds text, or NULL."""
 
-    value: ColumnElement[Any]
+    sql: str
+    binds: Binds
 
-    def equals_any(self, values: list[JsonValue]) -> _Condition:
+    def equals_any(self, values: list[JsonValue]) -> str:
         texts = [value for value in values if isinstance(value, str)]
-        return _true(self.value == any_(literal(texts, ARRAY(Text)))) if texts else false()
+        return _true(f"{self.sql} = ANY({self.binds.texts(texts)})") if texts else "false"
 
-    def has_any(self, _: list[JsonValue]) -> _Condition:
-        return false()
+    def has_any(self, _: list[JsonValue]) -> str:
+        return "false"
 
-    def has_all(self, _: list[JsonValue]) -> _Condition:
-        return false()
+    def has_all(self, _: list[JsonValue]) -> str:
+        return "false"
 
-    def empty(self) -> _Condition:
-        return or_(self.value.is_(None), _true(self.value == ""))
+    def empty(self) -> str:
+        return f"coalesce({self.sql} = '', true)"
 
-    def text(self) -> ColumnElement[str]:
-        return self.value
+    def text(self) -> str:
+        return self.sql
 
-    def number(self) -> None:
+    def number(self) -> str:
         """Text is no number."""
+        return "NULL::numeric"
 
 
-def _value_of(ref: str) -> _Cell | _Column:
-    match ref:
-        case "sys:created_by":
-            return _Column(t.records.c.created_by)
-        case "sys:updated_by":
-            return _Column(t.records.c.updated_by)
-        case "sys:created_at":
-            in_utc = func.timezone("UTC", t.records.c.created_at)
-            return _Column(func.to_char(in_utc, "YYYY-MM-DD"))
-        case _ if ref.startswith("field:"):
-            return _Cell(ref.removeprefix("field:"))
-        case _:
-            raise policy.Unresolvable(ref)
+_COLUMNS = {
+    "sys:created_by": "records.created_by",
+    "sys:updated_by": "records.updated_by",
+    "sys:created_at": "to_char(records.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+}
+
+
+def _value_of(ref: str, binds: Binds) -> _Cell | _Column:
+    if ref in _COLUMNS:
+        return _Column(_COLUMNS[ref], binds)
+    if ref.startswith("field:"):
+        return _Cell(ref.removeprefix("field:"), binds)
+    raise policy.Unresolvable(ref)
 
 
 # -- how ---------------------------------------------------------------------------------------
 
 
-def _true(condition: ColumnElement[Any]) -> _Condition:
+def _joined(by: str, of_none: str, conditions: list[str]) -> str:
+    if len(conditions) == 1:
+        return conditions[0]
+    return f"({by.join(conditions)})" if conditions else of_none
+
+
+def _not(condition: str) -> str:
+    return f"(NOT {condition})"
+
+
+def _true(condition: str) -> str:
     """NULL is false: else NOT would drop rows whose value is missing."""
-    return func.coalesce(condition, false())
+    return f"coalesce({condition}, false)"
 
 
-def _json(value: JsonValue) -> ColumnElement[Any]:
-    return cast(literal(json.dumps(value), Text), JSONB)
-
-
-def _cells_hold_any(parts: list[JsonValue]) -> _Condition:
-    """Whether the cells contain one of `parts`; one statement, however many there are."""
-    if not parts:
-        return false()
-    return _CELLS.op("@>", is_comparison=True)(any_(literal(parts, ARRAY(JSONB))))
-
-
-def _contains(text: ColumnElement[str], wanted: JsonValue) -> _Condition:
+def _contains(cell: _Cell | _Column, wanted: JsonValue) -> str:
     if not isinstance(wanted, str):
-        return false()
-    return _true(func.strpos(text.collate("C"), literal(wanted, Text)) > 0)
+        return "false"
+    return _true(f'strpos(({cell.text()}) COLLATE "C", {cell.binds.text(wanted)}) > 0')
 
 
-def _ordered(cell: _Cell | _Column, op: str, wanted: JsonValue) -> _Condition:
+def _ordered(cell: _Cell | _Column, sign: str, wanted: JsonValue) -> str:
     if isinstance(wanted, str):
-        return _true(_compare(op, cell.text().collate("C"), literal(wanted, Text)))
-    number = cell.number()
-    if number is None or isinstance(wanted, bool) or not isinstance(wanted, int | float):
-        return false()
-    return _true(_compare(op, number, cast(literal(str(wanted), Text), Numeric)))
-
-
-def _compare(op: str, left: ColumnElement[Any], right: ColumnElement[Any]) -> _Condition:
-    compared = {"lt": left < right, "lte": left <= right, "gt": left > right, "gte": left >= right}
-    return compared[op]
+        return _true(f'({cell.text()}) COLLATE "C" {sign} {cell.binds.text(wanted)}')
+    if isinstance(wanted, bool) or not isinstance(wanted, int | float):
+        return "false"
+    return _true(f"{cell.number()} {sign} {cell.binds.number(wanted)}")

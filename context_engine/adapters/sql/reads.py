@@ -6,26 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    Select,
-    Table,
-    and_,
-    exists,
-    false,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from context_engine.access import VisibleConversation, VisibleScope, VisibleTable
-from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.facts import DIALOGUE, FACTS
 from context_engine.adapters.sql.faults import QUERY_CANCELED, database_faults, sqlstate
-from context_engine.adapters.sql.predicates import compile_predicate
+from context_engine.adapters.sql.predicates import Binds, as_condition, predicate_sql
 from context_engine.facts import DialogueFacts, Facts
 from context_engine.keys import Coordinates
 from context_engine.models.sections import Count
@@ -85,15 +73,13 @@ class SqlReads:
 
     async def counts(self, scope: VisibleScope) -> Counts:
         """Every count in one statement; where that takes too long, no number at all."""
-        wanted = _wanted(scope)
+        binds = Binds()
+        wanted = _wanted(scope, binds)
         if not wanted:
             return Counts()
-        # Columns are named by place: a name with an id in it would be a new statement each time.
-        columns = (column.label(f"c{n}") for n, column in enumerate(wanted.values()))
-        statement = select(*columns)
         try:
             async with database_faults():
-                row = await self._one_in_time(statement)
+                row = await self._one_in_time(f"SELECT {', '.join(wanted.values())}", binds)
         except StatementTooSlow:
             return _uncounted(scope)
         found = dict(zip(wanted, row, strict=True))
@@ -105,14 +91,14 @@ class SqlReads:
             task_row_visible=bool(found.get(_TASK_ROW, True)),
         )
 
-    async def _one_in_time(self, statement: Select[Any]) -> Row[Any]:
+    async def _one_in_time(self, statement: str, binds: Binds) -> Row[Any]:
         try:
-            row: Row[Any] = (await self._connection.execute(statement)).one()
+            result = await self._connection.exec_driver_sql(statement, tuple(binds.values))
         except DBAPIError as error:
             if sqlstate(error) == QUERY_CANCELED:
                 raise StatementTooSlow from error
             raise
-        return row
+        return result.one()
 
 
 class StatementTooSlow(Exception):
@@ -138,11 +124,14 @@ class SqlDomain:
 
 
 def rows_of(table: VisibleTable) -> ColumnElement[bool]:
-    """The live records of `table` that its user sees: the one condition for count and list."""
-    return and_(
-        t.records.c.table_id == table.id,
-        t.records.c.deleted_at.is_(None),
-        compile_predicate(table.rows),
+    """The live records of `table` that its user sees, as a condition: what counts, and lists."""
+    return as_condition(lambda binds: _rows(table, binds))
+
+
+def _rows(table: VisibleTable, binds: Binds) -> str:
+    return (
+        f"records.table_id = {binds.text(table.id)} AND records.deleted_at IS NULL"
+        f" AND {predicate_sql(table.rows, binds)}"
     )
 
 
@@ -153,35 +142,39 @@ _OPEN_TASKS: _Key = ("open tasks", None)
 _TASK_ROW: _Key = ("task row", None)
 
 
-def _wanted(scope: VisibleScope) -> dict[_Key, ColumnElement[Any]]:
+def _wanted(scope: VisibleScope, binds: Binds) -> dict[_Key, str]:
     """What is to be counted in `scope`, each by a subquery of its own."""
-    wanted: dict[_Key, ColumnElement[Any]] = {
-        ("table", table.id): _number_of(t.records, rows_of(table)) for table in scope.tables
+    wanted: dict[_Key, str] = {
+        ("table", table.id): _number_of("records", _rows(table, binds)) for table in scope.tables
     }
     view, owner = scope.view, scope.view_table
     if view is not None and owner is not None and view.uncountable is None:
-        within = and_(rows_of(owner), compile_predicate(view.filter))
-        wanted[_VIEW] = _number_of(t.records, within)
+        within = f"{_rows(owner, binds)} AND {predicate_sql(view.filter, binds)}"
+        wanted[_VIEW] = _number_of("records", within)
     if scope.project is not None:
-        tasks = _project_tasks(scope.project.id, scope.project_tables)
-        wanted[_TASKS] = _number_of(t.tasks, tasks)
-        wanted[_OPEN_TASKS] = _number_of(t.tasks, and_(tasks, t.tasks.c.status != CLOSED))
+        tasks = _project_tasks(scope.project.id, scope.project_tables, binds)
+        wanted[_TASKS] = _number_of("tasks", tasks)
+        still_open = f"tasks.status <> {binds.text(CLOSED)}"
+        wanted[_OPEN_TASKS] = _number_of("tasks", f"{tasks} AND {still_open}")
     if scope.task is not None and scope.task.row_in is not None:
-        of_task = t.records.c.id == scope.task.facts.record_id
-        wanted[_TASK_ROW] = exists().where(and_(of_task, rows_of(scope.task.row_in)))
+        row = binds.text(scope.task.facts.record_id or "")
+        wanted[_TASK_ROW] = _exists(f"records.id = {row} AND {_rows(scope.task.row_in, binds)}")
     return wanted
 
 
-def _number_of(table: Table, condition: ColumnElement[bool]) -> ColumnElement[Any]:
-    return select(func.count()).select_from(table).where(condition).scalar_subquery()
+def _number_of(table: str, condition: str) -> str:
+    return f"(SELECT count(*) FROM {table} WHERE {condition})"  # noqa: S608 - values are bound
 
 
-def _project_tasks(project_id: str, tables: tuple[VisibleTable, ...]) -> ColumnElement[bool]:
+def _exists(condition: str) -> str:
+    return f"EXISTS (SELECT FROM records WHERE {condition})"
+
+
+def _project_tasks(project_id: str, tables: tuple[VisibleTable, ...], binds: Binds) -> str:
     """Tasks of a project that are in sight: those without a row, and those whose row is."""
-    of_row = t.records.c.id == t.tasks.c.record_id
-    rows = (exists().where(and_(of_row, rows_of(table))) for table in tables)
-    in_sight = or_(t.tasks.c.record_id.is_(None), false(), *rows)
-    return and_(t.tasks.c.project_id == project_id, in_sight)
+    in_sight = ["tasks.record_id IS NULL"]
+    in_sight += [_exists(f"records.id = tasks.record_id AND {_rows(t, binds)}") for t in tables]
+    return f"tasks.project_id = {binds.text(project_id)} AND ({' OR '.join(in_sight)})"
 
 
 def _view_count(scope: VisibleScope, number: object) -> Count | None:
