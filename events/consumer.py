@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 
 from context_engine.errors import Unavailable
+from events.closing import stop_consumer
 from events.header_names import accept_any_header_name
 from events.records import RawMessage
 
@@ -20,7 +21,6 @@ FETCH_MAX_WAIT_MS = 50
 
 FRAMING_BYTES = 256 * 1024
 START_SECONDS = 30.0
-STOP_SECONDS = 8.0
 BATCH = 500
 
 
@@ -79,11 +79,7 @@ class Consumer:
 
     async def stop(self) -> None:
         """Leaves the group; gives up after its bound."""
-        try:
-            async with asyncio.timeout(STOP_SECONDS):
-                await self._client.stop()
-        except (KafkaError, TimeoutError, OSError) as error:
-            log.warning("consumer did not stop in order: %s", error or type(error).__name__)
+        await stop_consumer(self._client)
 
     async def poll(self, seconds: float) -> list[RawMessage]:
         """What came within `seconds`, in order within each partition. Raises `Unavailable`."""

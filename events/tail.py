@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Generic, Self, TypeVar
@@ -12,11 +11,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from context_engine.errors import Unavailable
-from events.consumer import FETCH_MAX_WAIT_MS, FRAMING_BYTES, STOP_SECONDS, raw_message
+from events.closing import stop_consumer
+from events.consumer import FETCH_MAX_WAIT_MS, FRAMING_BYTES, raw_message
 from events.header_names import accept_any_header_name
 from events.records import RawMessage
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -88,11 +86,7 @@ class Tail:
 
     async def stop(self) -> None:
         """Disconnects; gives up after its bound."""
-        try:
-            async with asyncio.timeout(STOP_SECONDS):
-                await self._client.stop()
-        except (KafkaError, TimeoutError, OSError) as error:
-            log.warning("subscription did not stop in order: %s", error or type(error).__name__)
+        await stop_consumer(self._client)
 
 
 class Subscription(Generic[T]):
