@@ -67,6 +67,9 @@ async def test_a_pm_agent_acts_within_its_stack(
     assert plan.state.context_snapshot.user.role == "viewer"
     with pytest.raises(NotFound):
         await agent.review({}, {**where, "tableIds": ["t1"]}, user_id="ana")
+    unseen = {**where, "projectId": "nowhere", "agentStack": []}
+    with pytest.raises(NotFound, match="project 'nowhere'"):
+        await agent.review({}, unseen, user_id="ana")
 
 
 async def test_the_readmes_client_code_runs(
@@ -79,15 +82,36 @@ async def test_the_readmes_client_code_runs(
         code = code.replace(seeded, here)
     script = tmp_path / "client.py"
     script.write_text(code)
+    exit_code, out, err = await ran(str(script), env=env, at=tmp_path)
+    assert exit_code == 0, err
+    assert "Table t0" in out
+
+
+async def test_the_chat_runs_by_hand(
+    client: ContextClient, env: dict[str, str], tmp_path: Path
+) -> None:
+    """As its README says: an answer for who sees the table, one line for who does not."""
+    where = ("-m", "examples.chat", "--workspace", "w", "--table", "t0")
+    code, out, err = await ran(*where, "--user", "ana", env=env, at=tmp_path)
+    assert code == 0, err
+    assert "Table t0" in out
+    assert '"table": "t0"' in out
+    code, _, err = await ran(*where, "--user", "eve", env=env, at=tmp_path)
+    assert code == 1
+    assert err.startswith("not_found: ")
+    assert "Traceback" not in err
+
+
+async def ran(*arguments: str, env: dict[str, str], at: Path) -> tuple[int | None, str, str]:
+    """Exit code and output of a Python program over this house, within 40 seconds."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        str(script),
+        *arguments,
         env={**os.environ, **env, "PYTHONPATH": str(ROOT)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        cwd=tmp_path,
+        cwd=at,
     )
     async with asyncio.timeout(40):
         out, err = await process.communicate()
-    assert process.returncode == 0, err.decode()
-    assert "Table t0" in out.decode()
+    return process.returncode, out.decode(), err.decode()

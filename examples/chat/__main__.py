@@ -1,0 +1,27 @@
+"""One message of the chat, by hand: `python -m examples.chat --help`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from examples.chat import Chat
+from examples.house import connected, run
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m examples.chat")
+    parser.add_argument("message", nargs="?", default="Why is this project late?")
+    parser.add_argument("--user", default="usr-ana", help="as the product authenticated them")
+    parser.add_argument("--workspace", default="ws-delivery")
+    parser.add_argument("--table", default="tbl-tasks")
+    given = parser.parse_args()
+    headers = {"X-Workspace-Id": given.workspace, "X-Session-Id": "example-chat"}
+    body = {"tableIds": [given.table], "message": given.message}
+    async with connected() as (client, router):
+        reply = await Chat(client, router).post(headers, body, user_id=given.user)
+    print(f"from {reply.source}, context {reply.context_id}\n\n{reply.text}\n")
+    print("the tool found", json.dumps(reply.tool_result, ensure_ascii=False))
+
+
+run(main)
