@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from context_engine.bootstrap import domain_services
-from context_engine.errors import ContextEngineError
-from context_engine.settings import DEV_ENV, load
+from context_engine.errors import ContextEngineError, Unavailable
+from context_engine.settings import DEV_ENV, SettingsError, load
 from events.client import ContextClient
 from examples.router import ToolRouter, list_records
 
@@ -31,4 +31,6 @@ def run(main: Callable[[], Awaitable[None]]) -> None:
     try:
         asyncio.run(started())
     except ContextEngineError as error:
-        sys.exit(f"{error.code}: {error.message}\nIs `context-engine dev` running?")
+        away = isinstance(error, Unavailable | SettingsError)
+        hint = "\nIs `context-engine dev` running?" if away else ""
+        sys.exit(f"{error.code}: {error.message}{hint}")
