@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -21,6 +23,9 @@ DEAD_LETTER_ROOM = 64 * 1024
 
 REPLICAS = 3
 """Copies of each partition, where there are as many brokers."""
+
+VISIBLE_SECONDS = 10.0
+"""How long a topic that was made may take to show."""
 
 ALREADY_THERE = 36
 """Kafka's error code for a topic that exists."""
@@ -143,12 +148,25 @@ async def _ensure(admin: AIOKafkaAdminClient, topics: Topics) -> None:
 
 
 async def _check(admin: AIOKafkaAdminClient, topics: Topics) -> None:
-    described = await admin.describe_topics([topic.name for topic in topics.all()])
-    found = {topic["topic"]: len(topic["partitions"]) for topic in described}
+    found = await _partitions(admin, [topic.name for topic in topics.all()])
     for topic in topics.all():
-        if 0 < found.get(topic.name, 0) < topic.partitions:
+        if found[topic.name] < topic.partitions:
             raise Unavailable(
                 "broker",
                 f"topic {topic.name} has {found[topic.name]} partitions and needs"
                 f" {topic.partitions}: add some, or remove it and run `context-engine topics`",
             )
+
+
+async def _partitions(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, int]:
+    """How many partitions each topic has, once all show: Kafka answers before it has made them."""
+    deadline = asyncio.get_running_loop().time() + VISIBLE_SECONDS
+    while True:
+        described = await admin.describe_topics(list(names))
+        found = {topic["topic"]: len(topic["partitions"]) for topic in described}
+        if hidden := [name for name in names if not found.get(name)]:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise Unavailable("broker", f"topic {hidden[0]} was made and does not show")
+            await asyncio.sleep(0.05)
+        else:
+            return found

@@ -7,6 +7,8 @@ import secrets
 import socket
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -49,6 +51,17 @@ def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
+
+
+@asynccontextmanager
+async def publishing(settings: Settings) -> AsyncIterator[Producer]:
+    """A producer that stops in any case."""
+    producer = Producer(settings.kafka_bootstrap, client_id="test")
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
 
 
 # -- asking ------------------------------------------------------------------------------------
@@ -135,12 +148,10 @@ async def _times_out(client: ContextClient, n: int) -> None:
 
 async def _publish_garbage(settings: Settings) -> None:
     """Replies to nobody, and things that are no replies."""
-    producer = Producer(settings.kafka_bootstrap, client_id="garbage")
-    await producer.start()
     headers, value = cloudevents.encode(type=messages.READY, source="x", id="i", data=b"{}")
-    for key, what in ((b"nobody", value), (None, b"x"), (b"\xff", None), (b"", b"\xff")):
-        await producer.send(OutgoingRecord(settings.topic_ready, key, what, headers))
-    await producer.stop()
+    async with publishing(settings) as producer:
+        for key, what in ((b"nobody", value), (None, b"x"), (b"\xff", None), (b"", b"\xff")):
+            await producer.send(OutgoingRecord(settings.topic_ready, key, what, headers))
 
 
 async def test_a_garbled_reply_is_unavailable(settings: Settings) -> None:
@@ -296,10 +307,9 @@ async def test_evictions_are_seen_by_their_workspace(settings: Settings) -> None
         clock=1,
         count=0,
     )
-    producer = Producer(settings.kafka_bootstrap, client_id="test")
-    await producer.start()
     async with (
         asyncio.timeout(30),
+        publishing(settings) as producer,
         ContextClient(settings) as client,
         client.subscribe_evictions("w") as seen,
     ):
@@ -312,7 +322,6 @@ async def test_evictions_are_seen_by_their_workspace(settings: Settings) -> None
             headers, _ = cloudevents.encode(type=messages.EVICTED, source="x", id="i", data=b"")
             await producer.send(OutgoingRecord(settings.topic_evictions, key, data, headers))
         assert await anext(seen) == evicted
-    await producer.stop()
 
 
 async def test_ready_contexts_are_seen_by_their_workspace(settings: Settings) -> None:

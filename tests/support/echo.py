@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 
 from context_engine.models import AgentContext
@@ -91,14 +91,17 @@ async def worker(settings: Settings, answer: Answer = echo) -> AsyncIterator[lis
             seen.extend(batch)
             await asyncio.gather(*map(one, batch))
 
-    await producer.start()
-    await requests.start()
-    serving = asyncio.create_task(serve())
-    try:
+    async with AsyncExitStack() as exits:
+        await producer.start()
+        exits.push_async_callback(producer.stop)
+        await requests.start()
+        exits.push_async_callback(requests.stop)
+        serving = asyncio.create_task(serve())
+        exits.push_async_callback(_ended, serving)
         yield seen
-    finally:
-        serving.cancel()
-        with suppress(asyncio.CancelledError):
-            await serving
-        await requests.stop()
-        await producer.stop()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
