@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text, update
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from context_engine import access
 from context_engine.access import VisibleScope
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.engine import create_engine
-from context_engine.adapters.sql.reads import OLDER_CHARS, SqlDomain
+from context_engine.adapters.sql.reads import OLDER_CHARS, SqlDomain, SqlReads
 from context_engine.errors import Unavailable
 from context_engine.facts import DialogueFacts, Facts
 from context_engine.keys import Coordinates
@@ -381,6 +381,29 @@ async def test_one_snapshot_for_all_statements(world: World, domain: SqlDomain) 
             await connection.execute(update(t.records).values(deleted_at=text("now()")))
         assert (await reads.counts(scope)).tables["t0"] == Count.of(10)
     assert (await counted(domain, where))[1].tables["t0"] == Count.of(0)
+
+
+async def test_counts_are_planned_for_the_table_they_count(world: World, domain: SqlDomain) -> None:
+    """Facts and dialogue keep one plan; what follows is planned anew, until the snapshot ends."""
+    await world.conversation("c", "ana", messages=1)
+
+    async def mode(connection: AsyncConnection) -> str:
+        return str(await connection.scalar(text("SELECT current_setting('plan_cache_mode')")))
+
+    async with world.database.connect() as connection:
+        reads = SqlReads(connection)
+        assert await mode(connection) == "force_generic_plan"
+        await reads.facts(at("bob", conversation_id="c"), tail=0)
+        assert await mode(connection) == "force_custom_plan"
+        await connection.rollback()
+        where = at(conversation_id="c")
+        scope = access.resolve(await reads.facts(where, tail=0), where)
+        assert await mode(connection) == "force_generic_plan"
+        assert scope.conversation is not None
+        await reads.dialogue(scope.conversation, tail=1)
+        assert await mode(connection) == "force_custom_plan"
+        await connection.rollback()
+        assert await mode(connection) == "force_generic_plan"
 
 
 async def test_facts_over_their_time_are_unavailable(world: World, config: Settings) -> None:

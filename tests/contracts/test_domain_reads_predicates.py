@@ -272,6 +272,16 @@ async def test_membership_can_use_the_index_on_cells(
     assert any("ix_records_cells" in line for line in plan), plan
 
 
+async def test_own_rows_by_author_can_use_the_index_on_live_records(rows: Rows) -> None:
+    """Such a count reads the user's own rows only."""
+    query, values = query_of(cmp("sys:created_by", "eq", "u1"))
+    live = f"{query} AND table_id = 't' AND deleted_at IS NULL"
+    async with rows.database.connect() as connection:
+        await connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        plan = (await connection.exec_driver_sql(f"EXPLAIN {live}", values)).scalars().all()
+    assert any("created_by = ANY" in line for line in plan if "Index Cond" in line), plan
+
+
 @pytest.mark.parametrize(
     "pred",
     [

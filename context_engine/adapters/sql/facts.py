@@ -1,7 +1,11 @@
-"""The statement that reads all that decides permission: one, whatever the number of tables.
+"""What decides permission, and the dialogue: a statement each, whatever the number of tables.
 
 Ids of another workspace and deleted things are simply not in it, so that a workspace that does
 not exist and one without the user take the same statement.
+
+Both look up by keys, so that one plan serves for good, and planning facts takes longer than
+reading them (0.7 ms against 0.3). Counts come after, and the best plan of a count depends on its
+table: whichever of the two comes last turns planning anew on for the rest of the transaction.
 """
 
 from __future__ import annotations
@@ -69,12 +73,13 @@ SELECT json_build_object(
     'grants', (SELECT coalesce(json_agg(json_build_object(
         'subject_type', g.subject_type, 'subject_id', g.subject_id,
         'scope_type', g.scope_type, 'scope_id', g.scope_id, 'role', g.role)), '[]')
-        FROM grants g
+        FROM (
+            SELECT 'workspace' AS scope_type, :workspace_id AS scope_id
+            UNION ALL SELECT 'table', id FROM live) s
+        JOIN grants g USING (scope_type, scope_id)
         WHERE g.workspace_id = :workspace_id
         AND ((g.subject_type = 'user' AND g.subject_id = :user_id)
-            OR (g.subject_type = 'team' AND g.subject_id IN (SELECT team_id FROM mine)))
-        AND ((g.scope_type = 'workspace' AND g.scope_id = :workspace_id)
-            OR (g.scope_type = 'table' AND g.scope_id IN (SELECT id FROM live)))),
+            OR (g.subject_type = 'team' AND g.subject_id IN (SELECT team_id FROM mine)))),
     'tables', (SELECT coalesce(json_agg(json_build_object(
         'id', l.id, 'name', l.name, 'policy_default', l.policy_default,
         'policies', {_POLICIES}, 'fields', {_FIELDS}, 'views', {_VIEWS})
@@ -108,6 +113,10 @@ SELECT json_build_object(
         FROM conversations c
         WHERE c.id = :conversation_id AND c.workspace_id = :workspace_id)
 )::text
+FROM set_config('plan_cache_mode', CASE WHEN EXISTS (
+        SELECT FROM participants cp
+        WHERE cp.conversation_id = :conversation_id AND cp.user_id = :user_id)
+    THEN 'force_generic_plan' ELSE 'force_custom_plan' END, true)
 """  # noqa: S608 - the parts are constants of this module
 ).bindparams(
     bindparam("table_ids", type_=ARRAY(Text)),
@@ -158,6 +167,7 @@ SELECT json_build_object(
     'message_count', c.message_count,
     'total_chars', c.total_chars
 )::text
-FROM conversations c WHERE c.id = :conversation_id
+FROM conversations c, set_config('plan_cache_mode', 'force_custom_plan', true)
+WHERE c.id = :conversation_id
 """
 ).bindparams(bindparam("conversation_id", type_=Text))

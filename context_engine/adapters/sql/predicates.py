@@ -209,7 +209,10 @@ class _Column:
 
     def equals_any(self, values: list[JsonValue]) -> str:
         texts = [value for value in values if isinstance(value, str)]
-        return _true(f"{self.sql} = ANY({self.binds.texts(texts)})") if texts else "false"
+        if not texts:
+            return "false"
+        # Not by `coalesce`: an index serves this.
+        return f"({self.sql} IS NOT NULL AND {self.sql} = ANY({self.binds.texts(texts)}))"
 
     def has_any(self, _: list[JsonValue]) -> str:
         return "false"
