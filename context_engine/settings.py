@@ -24,7 +24,8 @@ class Settings(BaseSettings):
 
     kafka_bootstrap: str = "127.0.0.1:9092"
     """`host:port`, several separated by commas."""
-    redis_url: str = "redis://127.0.0.1:6379/0"
+    redis_url: str = Field("redis://127.0.0.1:6379/0", repr=False)
+    """May hold a password, so it is left out of what is printed."""
     database_url: SecretStr = SecretStr("postgresql+asyncpg://context@127.0.0.1:5432/context")
     """An SQLAlchemy URL with the driver asyncpg; holds a password, so never logged."""
     tag_secret: Annotated[SecretStr, AfterValidator(_long_enough)]

@@ -98,7 +98,8 @@ class MavenKafka(Part):
         }
 
     async def _format(self) -> None:
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # A leading "-" would be read as an option.
+        cluster = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         tool = f"kafka.tools.StorageTool format -t {cluster} -c".split()
         command = self._java("-XX:TieredStopAtLevel=1", *tool, str(self._properties_path))
         code, words = await run(command, self.directory, FORMAT_SECONDS)
