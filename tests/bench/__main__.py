@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -19,6 +18,7 @@ from tests.bench.load import Load
 from tests.bench.report import Goal, Measure, show, write
 from workers.localstack import LocalStackError, kafka_jars
 from workers.logs import configure
+from workers.runner import run
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 REQUESTS = 20_000
@@ -104,4 +104,5 @@ async def main(names: list[str]) -> int:
 
 if __name__ == "__main__":
     chosen = [name for argument in sys.argv[1:] for name in argument.split(",") if name]
-    raise SystemExit(asyncio.run(main(chosen)))
+    # On the loop that the workers run on; baselines in this process have it too.
+    raise SystemExit(run(main(chosen)))
