@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from datetime import datetime
 from typing import Annotated, Optional
 
@@ -34,34 +35,52 @@ def watch(
 
 
 async def _watch(workspace: str | None, count: int, as_json: bool) -> None:
+    """Raises `Unavailable` when the broker goes away."""
     from events.client import ContextClient
 
-    seen: asyncio.Queue[Seen] = asyncio.Queue(maxsize=1_000)
-
-    async def forward(source: AsyncIterator[Seen]) -> None:
-        async for one in source:
-            await seen.put(one)
-
+    show = _as_json if as_json else _as_line
     async with (
         ContextClient(config()) as client,
         client.subscribe_changes(workspace) as changes,
         client.subscribe_evictions(workspace) as evictions,
         client.subscribe_ready(workspace) as ready,
-        asyncio.TaskGroup() as reading,
+        aclosing(_merged(changes, evictions, ready)) as seen,
     ):
-        sources: tuple[AsyncIterator[Seen], ...] = (changes, evictions, ready)
-        tasks = [reading.create_task(forward(source)) for source in sources]
         stderr.print("watching; Ctrl-C ends it", style="dim")
         shown = 0
-        while not count or shown < count:
-            one = await seen.get()
+        async for one in seen:
+            show(one)
             shown += 1
-            if as_json:
-                typer.echo(json.dumps(_fields(one), ensure_ascii=False))
-            else:
-                console.print(_line(one))
-        for task in tasks:
-            task.cancel()
+            if shown == count:
+                return
+
+
+async def _merged(*sources: AsyncIterator[Seen]) -> AsyncGenerator[Seen, None]:
+    """What any of `sources` gives, as it comes. Raises what the first of them raises."""
+    waiting = {asyncio.ensure_future(_next(source)): source for source in sources}
+    try:
+        while True:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                source = waiting.pop(one)
+                yield one.result()
+                waiting[asyncio.ensure_future(_next(source))] = source
+    finally:
+        for one in waiting:
+            one.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def _next(source: AsyncIterator[Seen]) -> Seen:
+    return await anext(source)
+
+
+def _as_json(one: Seen) -> None:
+    typer.echo(json.dumps(_fields(one), ensure_ascii=False))
+
+
+def _as_line(one: Seen) -> None:
+    console.print(_line(one))
 
 
 def _fields(one: Seen) -> dict[str, object]:
