@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from redis.asyncio import Redis
 
@@ -17,6 +18,10 @@ from tests.support.stack import Databases, kafka_choice
 from workers.localstack import LocalStack, LocalStackError, kafka_jars
 
 TESTS = Path(__file__).parent
+
+# An example's time says how busy the machine is, not whether the property holds.
+hypothesis.settings.register_profile("suite", deadline=None)
+hypothesis.settings.load_profile("suite")
 MARKERS = ("unit", "contracts", "properties", "e2e")
 REDIS_DATABASE_OF_FIXTURE = 1
 """`redis_url` is emptied for each test; workers that outlive a test use the stack's own, 0."""
