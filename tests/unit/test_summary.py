@@ -146,7 +146,7 @@ def test_no_name_breaks_out_and_no_section_is_lost(
         assert len(line.splitlines()) == 1
 
 
-@given(st.text(), st.integers(2, 90))
+@given(st.text(st.characters()), st.integers(2, 90))
 def test_quoted_is_a_json_string_on_one_line(name: str, limit: int) -> None:
     """Whatever was chosen, the result is its own closed quote; cleaning twice is the same."""
     shown = quoted(name, limit)
