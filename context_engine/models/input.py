@@ -63,8 +63,11 @@ def _bounded(metadata: JsonObject) -> JsonObject:
         return metadata
     if _depth(metadata) > METADATA_DEPTH:
         raise ValueError(f"nested deeper than {METADATA_DEPTH} levels; flatten it")
-    if len(json.dumps(metadata, ensure_ascii=False)) > METADATA_CHARS:
+    text = json.dumps(metadata, ensure_ascii=False)
+    if len(text) > METADATA_CHARS:
         raise ValueError(f"longer than {METADATA_CHARS} characters as JSON; send less")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("holds a lone surrogate, which is no text; remove it")
     return metadata
 
 
