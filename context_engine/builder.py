@@ -1,8 +1,8 @@
 """Coordinates → facts → visible scope → sections → `AgentContext`, with its tags.
 
 The surface is read, cached and reloaded as one piece; the dialogue is read for every answer that
-is not cached whole. At most three reading statements make a cold build, whatever the number of
-tables: facts, dialogue, counts. Counts come last, since a slow one ends its transaction.
+is not cached whole. Two reading statements make a cold build, whatever the number of tables:
+facts with the dialogue, and counts. Counts come last, since a slow one ends its transaction.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pydantic import JsonValue
 from context_engine import access, keys
 from context_engine.access import Denial, VisibleConversation
 from context_engine.coordinates import Effective
-from context_engine.facts import DialogueFacts
 from context_engine.keys import Coordinates, Tag
 from context_engine.models.base import JsonObject
 from context_engine.models.context import (
@@ -31,7 +30,7 @@ from context_engine.models.context import (
 )
 from context_engine.models.input import ContextBuildInput
 from context_engine.models.sections import ConversationSection, Metadata, SessionSection
-from context_engine.ports import DomainReads, Entry
+from context_engine.ports import Domain, DomainReads, Entry
 from context_engine.sections.base import NOT_ASKED, NOT_FOUND
 from context_engine.sections.conversation import (
     DialogueLimits,
@@ -63,7 +62,6 @@ class Surfaced:
     passing: bool = False
     age_ms: int = 0
     conversation: VisibleConversation | None = None
-    dialogue: DialogueFacts | None = None
     dialogue_tags: frozenset[Tag] = frozenset()
     denials: tuple[Denial, ...] = ()
 
@@ -113,9 +111,6 @@ class Builder:
         """A cold build's reading. Raises `NotFound` as `access.resolve` does."""
         facts = await reads.facts(at, tail=self.limits.messages)
         scope = access.resolve(facts, at, inherited=inherited, strict=strict)
-        dialogue = None
-        if scope.conversation is not None:
-            dialogue = await reads.dialogue(scope.conversation, tail=self.limits.messages)
         counts = await reads.counts(scope)
         surface = build_surface(scope, counts, at)
         return Surfaced(
@@ -125,8 +120,7 @@ class Builder:
             source="build",
             passing=counts.passing,
             conversation=scope.conversation,
-            dialogue=dialogue,
-            dialogue_tags=scope.dialogue_tags | _ran_over(dialogue),
+            dialogue_tags=scope.dialogue_tags | _ran_over(scope.conversation),
             denials=scope.denials,
         )
 
@@ -144,7 +138,7 @@ class Builder:
         )
 
     async def read_dialogue(
-        self, reads: DomainReads, at: Coordinates, inherited: frozenset[str], known: Surfaced
+        self, domain: Domain, at: Coordinates, inherited: frozenset[str], known: Surfaced
     ) -> Surfaced:
         """The dialogue over a cached surface. Who takes part is decided anew."""
         here = Coordinates(
@@ -153,16 +147,12 @@ class Builder:
             conversation_id=at.conversation_id,
             agent_stack=at.agent_stack,
         )
-        facts = await reads.facts(here, tail=self.limits.messages)
+        facts = await domain.facts(here, tail=self.limits.messages)
         scope = access.resolve(facts, here, inherited=inherited)
-        if scope.conversation is None:
-            return replace(known, dialogue_tags=scope.dialogue_tags, denials=scope.denials)
-        dialogue = await reads.dialogue(scope.conversation, tail=self.limits.messages)
         return replace(
             known,
             conversation=scope.conversation,
-            dialogue=dialogue,
-            dialogue_tags=scope.dialogue_tags | _ran_over(dialogue),
+            dialogue_tags=scope.dialogue_tags | _ran_over(scope.conversation),
             denials=scope.denials,
         )
 
@@ -228,20 +218,19 @@ class Builder:
     def _conversation(
         self, request: ContextBuildInput, known: Surfaced, locale: str | None
     ) -> ConversationSection | None:
-        if known.conversation is None or known.dialogue is None:
+        if known.conversation is None:
             return None
         return build_conversation(
             known.conversation,
-            known.dialogue,
             message=request.message,
             limits=self._dialogue_limits(),
             language=language_of(locale),
         )
 
 
-def _ran_over(dialogue: DialogueFacts | None) -> frozenset[Tag]:
+def _ran_over(conversation: VisibleConversation | None) -> frozenset[Tag]:
     """Tables that the tools of a dialogue ran over, those too that are gone: they may come back."""
-    messages = dialogue.messages if dialogue is not None else ()
+    messages = conversation.facts.dialogue.messages if conversation is not None else ()
     return frozenset(keys.schema(table) for message in messages for table in message.table_ids)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
 from context_engine import keys
 from context_engine.builder import Builder, Built, Surfaced, answered
-from context_engine.coordinates import Effective, effective
+from context_engine.coordinates import Effective, effective, kept
 from context_engine.errors import Unavailable
 from context_engine.keys import Rendering, Scope
 from context_engine.models.context import Source
@@ -88,8 +88,7 @@ class ContextEngine:
         Raises `NotFound` for what is fatal when out of sight, `Unavailable` when the database
         or the evidence store stays away for the whole of the build's bound.
         """
-        asked = await self._ask(request, options, request_id, trace_id)
-        seen = await self._look(asked)
+        asked, seen = await self._ask(request, options, request_id, trace_id)
         if seen is not None and seen.whole is not None:
             return _cached(seen.whole, seen.now_ms)
         return await self._within_bound(asked, seen)
@@ -100,27 +99,44 @@ class ContextEngine:
         options: Options,
         request_id: str | None,
         trace_id: str | None,
-    ) -> Asked:
-        """Resolves the effective coordinates; keys are made over them, never before."""
-        remarks = Remarks()
+    ) -> tuple[Asked, Seen | None]:
+        """Resolves the effective coordinates, and looks by the keys that are made over them.
+
+        A session most often keeps what the request says, or nothing: so the first look takes
+        that for granted, and is the only one if it holds.
+        """
         scope = keys.scope_of(
             request.workspace_id, request.user_id, request.session_id, request.conversation_id
         )
-        session = await self._repository.session(scope, remarks)
-        found = effective(request, session.coordinates if session is not None else None)
-        names = names_of(scope, request, found, self._rendering(request), strict=options.strict)
-        last = session.last_context_hash if session is not None else None
-        return Asked(request, options, scope, found, names, remarks, last, request_id, trace_id)
+        own = effective(request, None)
+        names = self._names(scope, request, own, options)
+        asked = Asked(request, options, scope, own, names, Remarks(), None, request_id, trace_id)
+        seen = await self._look(asked, assumed=True)
+        session = seen.session if seen is not None else None
+        if session is None:
+            return asked, seen
+        asked = replace(asked, last_hash=session.last_context_hash)
+        if session.coordinates == kept(own.at):
+            return asked, seen
+        found = effective(request, session.coordinates)
+        names = self._names(scope, request, found, options)
+        asked = replace(asked, effective=found, names=names)
+        return asked, seen if options.fresh else await self._look(asked, assumed=False)
 
-    def _rendering(self, request: ContextBuildInput) -> Rendering:
+    def _names(
+        self, scope: Scope, request: ContextBuildInput, found: Effective, options: Options
+    ) -> Names:
         limits = self._builder.limits
-        return Rendering(
-            request.locale, request.timezone, limits.messages, limits.compression_chars
-        )
+        how = Rendering(request.locale, request.timezone, limits.messages, limits.compression_chars)
+        return names_of(scope, request, found, how, strict=options.strict)
 
-    async def _look(self, asked: Asked) -> Seen | None:
+    async def _look(self, asked: Asked, *, assumed: bool) -> Seen | None:
         return await self._repository.look(
-            asked.names, asked.effective, asked.remarks, fresh=asked.options.fresh
+            asked.names,
+            asked.effective,
+            asked.remarks,
+            fresh=asked.options.fresh,
+            assumed=assumed,
         )
 
     async def _within_bound(self, asked: Asked, seen: Seen | None) -> Answer:
@@ -169,8 +185,7 @@ class ContextEngine:
             surfaced = self._builder.reload(seen.surface, seen.now_ms, inherited, strict=strict)
             if at.conversation_id is None:
                 return surfaced
-            async with self._domain.snapshot() as reads:
-                return await self._builder.read_dialogue(reads, at, inherited, surfaced)
+            return await self._builder.read_dialogue(self._domain, at, inherited, surfaced)
         async with self._domain.snapshot() as reads:
             return await self._builder.read_all(reads, at, inherited, strict=strict)
 

@@ -143,34 +143,6 @@ class AgentFacts(Fact):
     table_ids: tuple[str, ...] | None
 
 
-class ConversationFacts(Fact):
-    id: str
-    title: str
-    is_participant: bool
-
-
-class Facts(Fact):
-    """Everything that one request's permission is decided on. None and missing: not there.
-
-    `tables` holds the requested tables, those of the requested view, task and project's tasks,
-    and those that tool messages of the conversation's tail ran over.
-    """
-
-    user: UserFacts | None = None
-    workspace: WorkspaceFacts | None = None
-    member: MemberFacts | None = None
-    team_ids: tuple[str, ...] = ()
-    grants: tuple[GrantFacts, ...] = ()
-    tables: tuple[TableFacts, ...] = ()
-    project: ProjectFacts | None = None
-    task: TaskFacts | None = None
-    team: TeamFacts | None = None
-    organization: OrganizationFacts | None = None
-    workflow: WorkflowFacts | None = None
-    agents: tuple[AgentFacts, ...] = ()
-    conversation: ConversationFacts | None = None
-
-
 class MessageFacts(Fact):
     """A stored message. Sizes are in characters, counted when it was written."""
 
@@ -196,3 +168,33 @@ class DialogueFacts(Fact):
     messages: tuple[MessageFacts, ...] = ()
     message_count: int = 0
     total_chars: int = 0
+
+
+class ConversationFacts(Fact):
+    id: str
+    title: str
+    is_participant: bool
+    dialogue: DialogueFacts = DialogueFacts()
+    """Read for a participant only."""
+
+
+class Facts(Fact):
+    """Everything that one request's permission is decided on. None and missing: not there.
+
+    `tables` holds the requested tables, those of the requested view, task and project's tasks,
+    and those that tool messages of the conversation's tail ran over.
+    """
+
+    user: UserFacts | None = None
+    workspace: WorkspaceFacts | None = None
+    member: MemberFacts | None = None
+    team_ids: tuple[str, ...] = ()
+    grants: tuple[GrantFacts, ...] = ()
+    tables: tuple[TableFacts, ...] = ()
+    project: ProjectFacts | None = None
+    task: TaskFacts | None = None
+    team: TeamFacts | None = None
+    organization: OrganizationFacts | None = None
+    workflow: WorkflowFacts | None = None
+    agents: tuple[AgentFacts, ...] = ()
+    conversation: ConversationFacts | None = None

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NewType, Protocol
 
-from context_engine.access import VisibleConversation, VisibleScope
+from context_engine.access import VisibleScope
 from context_engine.changes import Kind
-from context_engine.facts import DialogueFacts, Facts
+from context_engine.facts import Facts
 from context_engine.keys import Coordinates, Scope, Tag
 from context_engine.models.base import JsonObject
 from context_engine.models.context import Source
@@ -43,14 +43,11 @@ class DomainReads(Protocol):
     """One consistent snapshot of the domain, read from the primary."""
 
     async def facts(self, at: Coordinates, *, tail: int) -> Facts:
-        """All that decides permission for `at`, in one statement.
+        """All that decides permission for `at`, and its dialogue, in one statement.
 
-        `tail`: how many messages of the conversation to look at for tables that tools ran over.
+        The dialogue of a participant: the last `tail` messages, reaching back to whole tool
+        groups, plus the older ones that a summary needs; with the count and size of all.
         """
-
-    async def dialogue(self, conversation: VisibleConversation, *, tail: int) -> DialogueFacts:
-        """The last `tail` messages, reaching back to whole tool groups, plus the older ones
-        that a summary needs; with the count and size of all. One statement."""
 
     async def counts(self, scope: VisibleScope) -> Counts:
         """Every count of the context, in one statement. Too slow: counts that say so."""
@@ -58,6 +55,9 @@ class DomainReads(Protocol):
 
 class Domain(Protocol):
     """Raises `Unavailable` when the database is away or over its time."""
+
+    async def facts(self, at: Coordinates, *, tail: int) -> Facts:
+        """`DomainReads.facts` in a snapshot of its own."""
 
     def snapshot(self) -> AbstractAsyncContextManager[DomainReads]:
         """A REPEATABLE READ, read-only transaction on the primary."""
@@ -111,7 +111,18 @@ class Look:
     """Coordinates to keep in the session when the whole context hits; None writes none."""
     session_seconds: int = 86_400
     skip_entries: bool = False
-    """`fresh`: read the clock only."""
+    """`fresh`: read the clock and the session only."""
+    assumed: bool = False
+    """The names assume that the session keeps nothing but `session`. Where it does, no entry is
+    read: its coordinates come back, and names are made over them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """The half of a session that is kept a day and never trusted."""
+
+    coordinates: bytes
+    last_context_hash: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +131,8 @@ class Seen:
 
     moment: Moment | None
     now_ms: int
+    session: SessionRecord | None = None
+    """What the session held before."""
     whole: Entry | None = None
     surface: Entry | None = None
 
@@ -133,14 +146,6 @@ class NewEntry:
     built_ms: int
     expires_ms: int
     context_hash: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRecord:
-    """The half of a session that is kept a day and never trusted."""
-
-    coordinates: bytes
-    last_context_hash: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from context_engine.ports import (
     Look,
     NewEntry,
     Seen,
-    SessionRecord,
     SessionWrite,
     SnapshotRecord,
     Snapshots,
@@ -79,10 +78,6 @@ class Remarks:
         if remark not in self.said:
             self.said.append(remark)
 
-    @property
-    def cache_failed(self) -> bool:
-        return bool(self.said)
-
 
 class ContextRepository:
     """What the engine keeps, over the ports for cache and evidence."""
@@ -90,22 +85,14 @@ class ContextRepository:
     def __init__(self, cache: ContextCache, snapshots: Snapshots, lifetimes: Lifetimes) -> None:
         self._cache, self._snapshots, self._lifetimes = cache, snapshots, lifetimes
 
-    async def session(self, scope: Scope, remarks: Remarks) -> SessionRecord | None:
-        """What the scope's session kept; None for a new or unreachable one."""
-        if not scope.has_session:
-            return None
-        try:
-            return await self._cache.session(scope)
-        except Unavailable as error:
-            remarks.cache_away("reading the session", error)
-            return None
-
     async def look(
-        self, names: Names, effective: Effective, remarks: Remarks, *, fresh: bool
+        self, names: Names, effective: Effective, remarks: Remarks, *, fresh: bool, assumed: bool
     ) -> Seen | None:
-        """The clock, and what is cached and proven. None where the cache is away."""
-        if remarks.cache_failed:
-            return None
+        """The clock, the session, and what is cached and proven. None where the cache is away.
+
+        `assumed`: `effective` was made without the session; where that keeps other coordinates,
+        only those are read.
+        """
         look = Look(
             scope=names.scope,
             whole=names.whole,
@@ -113,6 +100,7 @@ class ContextRepository:
             session=kept(effective.at) if names.scope.has_session else None,
             session_seconds=int(self._lifetimes.session.total_seconds()),
             skip_entries=fresh,
+            assumed=assumed,
         )
         try:
             return await self._cache.look(look)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from context_engine.access import VisibleConversation
-from context_engine.facts import DialogueFacts, MessageFacts
+from context_engine.facts import MessageFacts
 from context_engine.models.base import JsonObject
 from context_engine.models.context import ContextWindow
 from context_engine.models.sections import ConversationSection, Turn
@@ -39,7 +39,6 @@ class DialogueLimits:
 
 def build_conversation(
     conversation: VisibleConversation,
-    dialogue: DialogueFacts,
     *,
     message: str | None,
     limits: DialogueLimits,
@@ -50,6 +49,7 @@ def build_conversation(
     Kept are the messages that recent turns show; every other stored one counts as compressed,
     whether or not the summary had room for it.
     """
+    dialogue = conversation.facts.dialogue
     stored = dialogue.messages
     start = tail_start(stored, limits.messages)
     turns = [

@@ -9,12 +9,12 @@ from statistics import median
 from typing import Any
 
 import asyncpg
-from sqlalchemy import event
 
 from context_engine.engine import Options
 from context_engine.models import ContextBuildInput
 from tests.bench.house import TABLES, BenchHouse
 from tests.bench.report import Goal, Measure
+from tests.support.world import Statements
 
 BUILDS = 150
 DIALOGUES = 20
@@ -59,18 +59,9 @@ async def cold(house: BenchHouse) -> list[Measure]:
 
 
 async def _statements_of(house: BenchHouse, one: ContextBuildInput) -> list[tuple[str, Any]]:
-    seen: list[tuple[str, Any]] = []
-
-    def note(_c: Any, _k: Any, statement: str, parameters: Any, *_: Any) -> None:
-        seen.append((statement, parameters))
-
-    target = house.parts.database.sync_engine
-    event.listen(target, "before_cursor_execute", note)
-    try:
+    async with Statements(house.parts.database) as statements:
         await house.parts.engine.build(one, Options(fresh=True))
-    finally:
-        event.remove(target, "before_cursor_execute", note)
-    return seen
+    return statements.asked
 
 
 async def _replay(connection: asyncpg.Connection, statements: list[tuple[str, Any]]) -> None:

@@ -210,7 +210,7 @@ def record(id: str, *, workspace: str = "w", age: int = 0) -> SnapshotRecord:
 async def test_evidence_is_kept_as_it_was(database: AsyncEngine) -> None:
     """Byte for byte, by one statement; a second one under the same id changes nothing."""
     snapshots = SqlSnapshots(database)
-    with Statements(database) as statements:
+    async with Statements(database) as statements:
         await snapshots.save(record("c1"))
     assert len(statements.seen) == 1
     await snapshots.save(record("c1", workspace="other"))

@@ -126,10 +126,10 @@ async def test_the_next_turn_finds_the_surface(world: World, engine: ContextEngi
     """Another message of the same dialogue reads the dialogue only, and is kept as evidence."""
     await world.conversation("c", "ana")
     first = await ask(engine, conversationId="c", sessionId="s", message="Hello?")
-    with Statements(world.database) as statements:
+    async with Statements(world.database) as statements:
         second = await ask(engine, conversationId="c", sessionId="s", message="And now?")
     assert (first.source, second.source) == ("build", "surface")
-    assert len(statements.reading) == 2
+    assert len(statements.reading) == 1
     assert second.conversation is not None
     assert second.conversation.recent_turns[-1].content == "And now?"
     assert second.session is not None
@@ -143,7 +143,7 @@ async def test_the_next_turn_finds_the_surface(world: World, engine: ContextEngi
 async def test_a_hit_writes_no_snapshot(world: World, engine: ContextEngine) -> None:
     """Evidence is kept for builds, once."""
     await ask(engine)
-    with Statements(world.database) as statements:
+    async with Statements(world.database) as statements:
         assert (await ask(engine)).source == "cache"
     assert statements.seen == []
 
@@ -170,7 +170,7 @@ async def test_a_cold_build_reads_in_at_most_five_statements(
     await world.conversation("c", "ana")
     engine = engine_over(database, cache)
     ids = [f"t{n}" for n in range(tables)]
-    with Statements(database) as statements:
+    async with Statements(database) as statements:
         context = await ask(engine, tableIds=ids, conversationId="c", viewId="t0.v0")
     assert len(context.tables) == tables
     assert len(statements.reading) <= 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -146,21 +147,44 @@ class World:
 
 
 class Statements:
-    """The statements that a database engine executes while it is watched."""
+    """The statements that a database's connections execute while they are watched.
+
+    Some go through SQLAlchemy, some to the driver itself; BEGIN and COMMIT are left out.
+    """
 
     def __init__(self, database: AsyncEngine) -> None:
         self._engine = database.sync_engine
-        self.seen: list[str] = []
+        self.asked: list[tuple[str, tuple[Any, ...]]] = []
 
-    def __enter__(self) -> Statements:
+    async def __aenter__(self) -> Statements:
         event.listen(self._engine, "before_cursor_execute", self._note)
+        event.listen(self._engine, "checkout", self._watch)
+        event.listen(self._engine, "checkin", self._leave)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.sleep(0)  # the driver tells of a statement in the loop's next turn
         event.remove(self._engine, "before_cursor_execute", self._note)
+        event.remove(self._engine, "checkout", self._watch)
+        event.remove(self._engine, "checkin", self._leave)
 
-    def _note(self, _c: Any, _k: Any, statement: str, *_: Any) -> None:
-        self.seen.append(statement)
+    def _note(self, _c: Any, _k: Any, statement: str, values: Any, *_: Any) -> None:
+        self.asked.append((statement, tuple(values)))
+
+    def _watch(self, connection: Any, *_: object) -> None:
+        connection.driver_connection.add_query_logger(self._told)
+
+    def _leave(self, connection: Any, *_: object) -> None:
+        if connection is not None:
+            connection.driver_connection.remove_query_logger(self._told)
+
+    def _told(self, one: Any) -> None:
+        if not one.query.startswith(("BEGIN", "COMMIT", "ROLLBACK")):
+            self.asked.append((one.query, tuple(one.args)))
+
+    @property
+    def seen(self) -> list[str]:
+        return [statement for statement, _ in self.asked]
 
     @property
     def reading(self) -> list[str]:

@@ -34,13 +34,15 @@ LIMITS = DialogueLimits(messages=20, summary_chars=6_000)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def visible() -> VisibleConversation:
+def visible(dialogue: DialogueFacts) -> VisibleConversation:
     user = UserFacts(id="u", name="U", email_norm=None, locale=None, timezone=None, active=True)
     facts = Facts(
         user=user,
         workspace=WorkspaceFacts(id="w", name="W", organization_id=None),
         member=MemberFacts(role="viewer", active=True),
-        conversation=ConversationFacts(id="c", title="Talk", is_participant=True),
+        conversation=ConversationFacts(
+            id="c", title="Talk", is_participant=True, dialogue=dialogue
+        ),
     )
     scope = access.resolve(facts, Coordinates("w", "u", conversation_id="c"))
     assert scope.conversation is not None
@@ -76,7 +78,7 @@ def built(messages: list[MessageFacts], message: str | None = None) -> Conversat
         message_count=len(messages),
         total_chars=sum(m.chars for m in messages),
     )
-    return build_conversation(visible(), dialogue, message=message, limits=LIMITS, language="en")
+    return build_conversation(visible(dialogue), message=message, limits=LIMITS, language="en")
 
 
 def test_the_last_twenty_stay_and_the_rest_is_summarised() -> None:

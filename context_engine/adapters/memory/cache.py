@@ -109,18 +109,20 @@ class MemoryCache:
 
     async def look(self, look: Look) -> Seen:
         now, marks = self._now(), self._marks_of(look.scope.workspace_id)
+        session = await self.session(look.scope)
         if marks is None:
-            return Seen(None, now)
+            return Seen(None, now, session)
         marks.ends_ms = now + self._life_ms
         moment = Moment(marks.epoch, self.reign, marks.clock, now)
-        if look.skip_entries:
-            return Seen(moment, now)
+        mistaken = look.assumed and session is not None and session.coordinates != look.session
+        if look.skip_entries or mistaken:
+            return Seen(moment, now, session)
         if (whole := self._proven(marks, look.whole)) is not None:
             if look.session is not None and look.scope.has_session:
                 record = SessionRecord(look.session, whole.context_hash or None)
                 self._keep_session(look.scope, record, look.session_seconds)
-            return Seen(moment, now, whole=whole)
-        return Seen(moment, now, surface=self._proven(marks, look.surface, tags=True))
+            return Seen(moment, now, session, whole=whole)
+        return Seen(moment, now, session, surface=self._proven(marks, look.surface, tags=True))
 
     def _proven(self, marks: Marks, name: str, *, tags: bool = False) -> Entry | None:
         stored = self.entries.get(name)

@@ -57,7 +57,6 @@ class RedisCache:
         self._life_ms = 2 * settings.cache_ttl_seconds * 1000
         self._single = packs.Single()
         self._looks = packs.Looks(self._life_ms)
-        self._sessions = packs.Sessions()
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,7 +73,8 @@ class RedisCache:
     async def session(self, scope: Scope) -> SessionRecord | None:
         if not scope.has_session:
             return None
-        return await self._batcher.ask(self._sessions, scope.workspace_id, scope)
+        nothing = keys.marks_name(scope.workspace_id)
+        return (await self.look(Look(scope, nothing, nothing, skip_entries=True))).session
 
     async def memory(self, scope: Scope) -> str | None:
         if not scope.has_session:

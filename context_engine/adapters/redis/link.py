@@ -26,8 +26,8 @@ from redis.exceptions import (
 from context_engine.adapters.redis.batch import Command, Reply
 from context_engine.errors import Unavailable
 
-ScriptName = Literal["look", "fill", "mark", "found", "sessions", "memory"]
-SCRIPTS: Final[tuple[ScriptName, ...]] = ("look", "fill", "mark", "found", "sessions", "memory")
+ScriptName = Literal["look", "fill", "mark", "found", "memory"]
+SCRIPTS: Final[tuple[ScriptName, ...]] = ("look", "fill", "mark", "found", "memory")
 
 CONNECTIONS = 4
 """Batches use one at a time; the rest is for walks over many keys."""

@@ -3,34 +3,43 @@
 -- a replica refuse it at once. With `allow-oom`: a full store still serves what it holds.
 -- KEYS: marks, then for each look: whole, surface, session, the user's sessions.
 -- ARGV: life of the marks in ms, then for each look: '1' to read entries, coordinates to keep
---       in the session or '', seconds.
--- Returns {reign, now}, and where there are marks: epoch, clock, and for each look
--- {} | {1, payload, built, expires, hash} (whole) | {2, payload, built, expires, hash, tags}.
+--       in the session or '', seconds, '1' where its names assume that the session keeps nothing
+--       but those coordinates: where it does, no entry is read.
+-- Returns {reign, now, epoch or nil where there are no marks, clock, and for each look
+-- {the session's coordinates or nil, its context hash, kind, ...}: 0 for no entry,
+-- 1, payload, built, expires, hash for the whole, 2, payload, built, expires, hash, tags for
+-- the surface}.
 local server, now = reign(), milliseconds()
 local marks = KEYS[1]
 local state = redis.call('HMGET', marks, '#epoch', '#clock')
 local epoch, clock = state[1], state[2]
-if not epoch then
-  return {server, now}
+if epoch then
+  redis.call('PEXPIRE', marks, ARGV[1])
 end
-redis.call('PEXPIRE', marks, ARGV[1])
 
-local seen = {server, now, epoch, tonumber(clock)}
+local seen = {server, now, epoch, tonumber(clock or 0)}
 for look = 0, (#KEYS - 1) / 4 - 1 do
-  local key, arg = 1 + look * 4, 1 + look * 3
-  local found = {}
-  if ARGV[arg + 1] == '1' then
-    local whole, surface = KEYS[key + 1], KEYS[key + 2]
+  local key, arg = 1 + look * 4, 1 + look * 4
+  local whole, surface, session = KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
+  local coordinates = ARGV[arg + 2]
+  local found = {false, false, 0}
+  local kept = redis.call('HMGET', session, 'n', 'c', 'h')
+  if kept[1] == session then
+    found[1], found[2] = kept[2], kept[3]
+  end
+  local mistaken = ARGV[arg + 4] == '1' and found[1] and found[1] ~= coordinates
+  if epoch and ARGV[arg + 1] == '1' and not mistaken then
     local hash, payload, built, expires = proven(marks, whole, epoch, server, clock, now)
     if payload then
-      found = {1, payload, built, expires, hash}
-      if ARGV[arg + 2] ~= '' then
-        keep_session(KEYS[key + 3], KEYS[key + 4], ARGV[arg + 2], hash, ARGV[arg + 3], now)
+      found = {found[1], found[2], 1, payload, built, expires, hash}
+      if coordinates ~= '' then
+        keep_session(session, KEYS[key + 4], coordinates, hash, ARGV[arg + 3], now)
       end
     else
       hash, payload, built, expires = proven(marks, surface, epoch, server, clock, now)
       if payload then
-        found = {2, payload, built, expires, hash, redis.call('HGET', surface, 't')}
+        local tags = redis.call('HGET', surface, 't')
+        found = {found[1], found[2], 2, payload, built, expires, hash, tags}
       end
     end
   end

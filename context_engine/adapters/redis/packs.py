@@ -26,6 +26,9 @@ from context_engine.ports import (
 PACKED = 32
 """Looks of one workspace in one call: some 10 us of the store's time each."""
 
+SURFACE = 2
+"""The kind of an entry that is a surface, in the reply of `look.lua`."""
+
 
 def call(script: ScriptName, names: Sequence[str], args: Sequence[str | bytes | int]) -> Command:
     return ("EVALSHA", scripts()[script][0], len(names), *names, *args)
@@ -56,27 +59,32 @@ class Looks:
         names, args = [marks], list[str | bytes | int]((self._life_ms,))
         for look in items:
             kept = look.session if look.scope.has_session else None
-            names += (look.whole, look.surface, *_session_names(look.scope, kept is not None))
+            names += (look.whole, look.surface, *_session_names(look.scope))
             args += ("0" if look.skip_entries else "1", kept or b"", look.session_seconds)
+            args.append("1" if look.assumed else "0")
         return call("look", names, args)
 
-    def answers(self, items: Sequence[Look], reply: Reply) -> Sequence[Seen]:
-        now = reply[1]
-        if len(reply) == 2:
-            return [Seen(None, now)] * len(items)
-        clock: int = reply[3]
-        moment = Moment(Epoch(reply[2].decode()), Reign(reply[0].decode()), clock, now)
-        return [_seen(moment, found) for found in reply[4:]]
+    def answers(self, _: Sequence[Look], reply: Reply) -> Sequence[Seen]:
+        server, now, epoch, clock, *each = reply
+        moment = None
+        if epoch is not None:
+            moment = Moment(Epoch(epoch.decode()), Reign(server.decode()), clock, now)
+        return [_seen(moment, now, found) for found in each]
 
 
-def _seen(moment: Moment, found: Reply) -> Seen:
-    if not found:
-        return Seen(moment, moment.now_ms)
-    tags = tags_of(found[5]) if found[0] == 2 else frozenset[Tag]()
-    entry = Entry(found[1], moment.clock, found[2], found[3], tags, found[4].decode())
-    if found[0] == 1:
-        return Seen(moment, moment.now_ms, whole=entry)
-    return Seen(moment, moment.now_ms, surface=entry)
+def _seen(moment: Moment | None, now: int, found: Reply) -> Seen:
+    coordinates, last, kind, *stored = found
+    session = None
+    if coordinates is not None:
+        session = SessionRecord(coordinates, last.decode() or None)
+    if moment is None or not kind:
+        return Seen(moment, now, session)
+    payload, built, expires, context_hash = stored[:4]
+    tags = tags_of(stored[4]) if kind == SURFACE else frozenset[Tag]()
+    entry = Entry(payload, moment.clock, built, expires, tags, context_hash.decode())
+    if kind == SURFACE:
+        return Seen(moment, now, session, surface=entry)
+    return Seen(moment, now, session, whole=entry)
 
 
 @lru_cache(maxsize=1024)
@@ -85,27 +93,15 @@ def tags_of(joined: bytes) -> frozenset[Tag]:
     return frozenset(Tag(tag) for tag in joined.decode().split("\n") if tag)
 
 
-def _session_names(scope: Scope, wanted: bool) -> tuple[str, str]:
+def _session_names(scope: Scope) -> tuple[str, str]:
     """Names of the session and of its user's sessions; unread ones stand in where none is."""
-    if not wanted:
+    if not scope.has_session:
         marks = keys.marks_name(scope.workspace_id)
         return marks, marks
     return keys.session_name(scope), _sessions_name(scope.workspace_id, scope.user_id)
 
 
 _sessions_name: Final = lru_cache(maxsize=4096)(keys.sessions_name)
-
-
-class Sessions:
-    """Sessions of one workspace."""
-
-    most = 2 * PACKED
-
-    def command(self, items: Sequence[Scope]) -> Command:
-        return call("sessions", [keys.session_name(scope) for scope in items], ())
-
-    def answers(self, _: Sequence[Scope], reply: Reply) -> Sequence[SessionRecord | None]:
-        return [SessionRecord(r[0], r[1].decode() or None) if r else None for r in reply]
 
 
 def fill(
@@ -149,7 +145,7 @@ def _written_names(workspace_id: str, session: SessionWrite | None) -> tuple[str
     if session is None:
         marks = keys.marks_name(workspace_id)
         return marks, marks
-    return _session_names(session.scope, True)
+    return _session_names(session.scope)
 
 
 def found(workspace_id: str, epoch: str, session: SessionWrite | None, life_ms: int) -> Command:

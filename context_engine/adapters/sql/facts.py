@@ -1,17 +1,19 @@
-"""What decides permission, and the dialogue: a statement each, whatever the number of tables.
+"""What decides permission, and the dialogue, in one statement, whatever the number of tables.
 
 Ids of another workspace and deleted things are simply not in it, so that a workspace that does
-not exist and one without the user take the same statement.
+not exist and one without the user take the same statement. The messages of a conversation are
+read only for who takes part in it.
 
-Both look up by keys, so that one plan serves for good, and planning facts takes longer than
-reading them (0.7 ms against 0.3). Counts come after, and the best plan of a count depends on its
-table: whichever of the two comes last turns planning anew on for the rest of the transaction.
+It looks up by keys, so that one plan serves for good, and planning it takes longer than reading
+(0.7 ms against 0.3). Counts come after, and the best plan of a count depends on its table: so
+this turns planning anew on for the rest of its transaction.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import Text, bindparam, text
+from sqlalchemy import Integer, Text, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql.asyncpg import dialect
 
 _PROJECT = """json_build_object(
     'id', p.id, 'name', p.name, 'status', p.status, 'due_on', p.due_on,
@@ -42,7 +44,15 @@ _POLICIES = """(
         ORDER BY r.id), '[]')
     FROM row_policies r WHERE r.table_id = l.id)"""
 
-FACTS = text(
+_DIALOGUE = """json_build_object(
+    'messages', (SELECT coalesce(json_agg(json_build_object(
+        'id', s.id, 'role', s.role, 'author_id', s.author_id, 'content', s.text,
+        'chars', s.chars, 'tool_calls', s.tool_calls, 'tool_call_id', s.tool_call_id,
+        'on_behalf_of', s.on_behalf_of, 'table_ids', s.table_ids, 'rights', s.rights,
+        'at', s.created_at) ORDER BY s.position), '[]') FROM shown s),
+    'message_count', c.message_count, 'total_chars', c.total_chars)"""
+
+_FACTS = text(
     f"""
 WITH wanted AS (
     SELECT unnest(:table_ids) AS id
@@ -52,13 +62,38 @@ WITH wanted AS (
     UNION SELECT unnest(m.table_ids) FROM (
         SELECT table_ids FROM messages
         WHERE conversation_id = :conversation_id AND workspace_id = :workspace_id
-        ORDER BY position DESC LIMIT :tail) m
+        ORDER BY position DESC LIMIT :reach) m
 ), live AS MATERIALIZED (
     SELECT t.* FROM tables t JOIN wanted USING (id)
     WHERE t.workspace_id = :workspace_id AND NOT t.trashed
 ), mine AS MATERIALIZED (
     SELECT team_id FROM team_members
     WHERE workspace_id = :workspace_id AND user_id = :user_id
+), talk AS MATERIALIZED (
+    SELECT c.id, c.title, c.message_count, c.total_chars, EXISTS (
+        SELECT FROM participants cp
+        WHERE cp.conversation_id = c.id AND cp.user_id = :user_id) AS is_participant
+    FROM conversations c WHERE c.id = :conversation_id AND c.workspace_id = :workspace_id
+), mine_to_read AS MATERIALIZED (
+    SELECT id FROM talk WHERE is_participant AND :tail > 0
+), edge AS (
+    SELECT min(position) AS position FROM (
+        SELECT position FROM messages
+        WHERE conversation_id = (SELECT id FROM mine_to_read)
+        ORDER BY position DESC LIMIT :tail) last
+), start AS (
+    SELECT coalesce(max(position), 0) AS position FROM messages
+    WHERE conversation_id = :conversation_id AND role <> 'tool'
+    AND position <= (SELECT position FROM edge)
+), shown AS (
+    SELECT m.*, m.content AS text FROM messages m
+    WHERE m.conversation_id = (SELECT id FROM mine_to_read)
+    AND m.position >= (SELECT position FROM start)
+    UNION ALL
+    (SELECT m.*, left(m.content, :older_chars) AS text FROM messages m
+    WHERE m.conversation_id = (SELECT id FROM mine_to_read) AND m.role <> 'tool'
+    AND m.position < (SELECT position FROM start)
+    ORDER BY m.position DESC LIMIT :older)
 )
 SELECT json_build_object(
     'user', (SELECT json_build_object(
@@ -107,20 +142,15 @@ SELECT json_build_object(
         ORDER BY array_position(:agent_stack, a.id)), '[]')
         FROM agents a WHERE a.id = ANY(:agent_stack) AND a.workspace_id = :workspace_id),
     'conversation', (SELECT json_build_object(
-        'id', c.id, 'title', c.title, 'is_participant', EXISTS (
-            SELECT FROM participants cp
-            WHERE cp.conversation_id = c.id AND cp.user_id = :user_id))
-        FROM conversations c
-        WHERE c.id = :conversation_id AND c.workspace_id = :workspace_id)
+        'id', c.id, 'title', c.title, 'is_participant', c.is_participant,
+        'dialogue', {_DIALOGUE}) FROM talk c)
 )::text
-FROM set_config('plan_cache_mode', CASE WHEN EXISTS (
-        SELECT FROM participants cp
-        WHERE cp.conversation_id = :conversation_id AND cp.user_id = :user_id)
-    THEN 'force_generic_plan' ELSE 'force_custom_plan' END, true)
+FROM set_config('plan_cache_mode', 'force_custom_plan', true)
 """  # noqa: S608 - the parts are constants of this module
 ).bindparams(
     bindparam("table_ids", type_=ARRAY(Text)),
     bindparam("agent_stack", type_=ARRAY(Text)),
+    *(bindparam(name, type_=Integer) for name in ("tail", "reach", "older", "older_chars")),
     *(
         bindparam(name, type_=Text)
         for name in (
@@ -137,37 +167,9 @@ FROM set_config('plan_cache_mode', CASE WHEN EXISTS (
     ),
 )
 
-DIALOGUE = text(
-    """
-WITH edge AS (
-    SELECT min(position) AS position FROM (
-        SELECT position FROM messages
-        WHERE conversation_id = :conversation_id
-        ORDER BY position DESC LIMIT :tail) last
-), start AS (
-    SELECT coalesce(max(position), 0) AS position FROM messages
-    WHERE conversation_id = :conversation_id AND role <> 'tool'
-    AND position <= (SELECT position FROM edge)
-), shown AS (
-    SELECT m.*, m.content AS text FROM messages m
-    WHERE m.conversation_id = :conversation_id
-    AND m.position >= (SELECT position FROM start)
-    UNION ALL
-    (SELECT m.*, left(m.content, :older_chars) AS text FROM messages m
-    WHERE m.conversation_id = :conversation_id AND m.role <> 'tool'
-    AND m.position < (SELECT position FROM start)
-    ORDER BY m.position DESC LIMIT :older)
-)
-SELECT json_build_object(
-    'messages', (SELECT coalesce(json_agg(json_build_object(
-        'id', s.id, 'role', s.role, 'author_id', s.author_id, 'content', s.text,
-        'chars', s.chars, 'tool_calls', s.tool_calls, 'tool_call_id', s.tool_call_id,
-        'on_behalf_of', s.on_behalf_of, 'table_ids', s.table_ids, 'rights', s.rights,
-        'at', s.created_at) ORDER BY s.position), '[]') FROM shown s),
-    'message_count', c.message_count,
-    'total_chars', c.total_chars
-)::text
-FROM conversations c, set_config('plan_cache_mode', 'force_custom_plan', true)
-WHERE c.id = :conversation_id
-"""
-).bindparams(bindparam("conversation_id", type_=Text))
+_COMPILED = _FACTS.compile(dialect=dialect())  # type: ignore[no-untyped-call]
+
+FACTS = str(_COMPILED)
+"""The statement with the driver's own places for values, which stand in the order of `VALUES`."""
+
+VALUES: tuple[str, ...] = tuple(_COMPILED.positiontup or ())

@@ -1,4 +1,4 @@
-"""One consistent reading of the domain: facts, dialogue, counts. Three statements at most."""
+"""One consistent reading of the domain: facts with the dialogue, then counts. Two statements."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import ColumnElement
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from context_engine.access import VisibleConversation, VisibleScope, VisibleTable
-from context_engine.adapters.sql.facts import DIALOGUE, FACTS
+from context_engine.access import VisibleScope, VisibleTable
+from context_engine.adapters.sql.driver import InTransaction, Reader, driver_of
+from context_engine.adapters.sql.facts import FACTS, VALUES
 from context_engine.adapters.sql.faults import QUERY_CANCELED, database_faults, sqlstate
 from context_engine.adapters.sql.predicates import Binds, as_condition, predicate_sql
-from context_engine.facts import DialogueFacts, Facts
+from context_engine.facts import Facts
 from context_engine.keys import Coordinates
 from context_engine.models.sections import Count
 from context_engine.ports import Counts, DomainReads
@@ -34,14 +34,19 @@ CLOSED = "done"
 
 
 class SqlReads:
-    """`DomainReads` over one connection; in a write's transaction it sees the write."""
+    """`DomainReads` over one connection."""
 
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    @classmethod
+    def within(cls, connection: AsyncConnection) -> SqlReads:
+        """In a write's transaction, whose writes it sees."""
+        return cls(InTransaction(connection))
 
     async def facts(self, at: Coordinates, *, tail: int) -> Facts:
-        """All that decides permission for `at`."""
-        parameters = {
+        """All that decides permission for `at`, and the dialogue of who takes part in it."""
+        values = {
             "workspace_id": at.workspace_id,
             "user_id": at.user_id,
             "table_ids": list(at.table_ids),
@@ -53,23 +58,14 @@ class SqlReads:
             "workflow_id": at.workflow_id,
             "agent_stack": list(at.agent_stack),
             "conversation_id": at.conversation_id,
-            "tail": tail + GROUP_REACH if tail else 0,
-        }
-        async with database_faults():
-            found = await self._connection.scalar(FACTS, parameters)
-        return Facts.model_validate_json(found)
-
-    async def dialogue(self, conversation: VisibleConversation, *, tail: int) -> DialogueFacts:
-        """The tail in whole groups, and what a summary may take from."""
-        parameters = {
-            "conversation_id": conversation.facts.id,
             "tail": tail,
+            "reach": tail + GROUP_REACH if tail else 0,
             "older": OLDER_MESSAGES,
             "older_chars": OLDER_CHARS,
         }
         async with database_faults():
-            found = await self._connection.scalar(DIALOGUE, parameters)
-        return DialogueFacts.model_validate_json(found) if found else DialogueFacts()
+            row = await self._reader.fetchrow(FACTS, *(values[name] for name in VALUES))
+        return Facts.model_validate_json(row[0])
 
     async def counts(self, scope: VisibleScope) -> Counts:
         """Every count in one statement; where that takes too long, no number at all."""
@@ -91,14 +87,13 @@ class SqlReads:
             task_row_visible=bool(found.get(_TASK_ROW, True)),
         )
 
-    async def _one_in_time(self, statement: str, binds: Binds) -> Row[Any]:
+    async def _one_in_time(self, statement: str, binds: Binds) -> Any:
         try:
-            result = await self._connection.exec_driver_sql(statement, tuple(binds.values))
-        except DBAPIError as error:
+            return await self._reader.fetchrow(statement, *binds.values)
+        except Exception as error:
             if sqlstate(error) == QUERY_CANCELED:
                 raise StatementTooSlow from error
             raise
-        return result.one()
 
 
 class StatementTooSlow(Exception):
@@ -109,15 +104,22 @@ class SqlDomain:
     """`Domain` on PostgreSQL's primary."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(
-            isolation_level="REPEATABLE READ", postgresql_readonly=True
-        )
+        self._engine = engine
+
+    async def facts(self, at: Coordinates, *, tail: int) -> Facts:
+        """One statement is a snapshot of its own: no BEGIN and COMMIT to wait for."""
+        async with database_faults(), driver_of(self._engine) as driver:
+            return await SqlReads(driver).facts(at, tail=tail)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[DomainReads]:
         """A REPEATABLE READ, read-only transaction."""
-        async with database_faults(), self._engine.connect() as connection:
-            yield SqlReads(connection)
+        async with (
+            database_faults(),
+            driver_of(self._engine) as driver,
+            driver.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            yield SqlReads(driver)
 
 
 # -- counts ------------------------------------------------------------------------------------

@@ -7,30 +7,23 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, Text, bindparam, cast, delete, select, text
+from sqlalchemy import Row, Select, Text, cast, delete, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.driver import driver_of
 from context_engine.adapters.sql.faults import database_faults
 from context_engine.ports import SnapshotRecord
 
-_SAVE = text(
-    """
+_SAVE = """
 INSERT INTO snapshots (
     context_id, context_hash, workspace_id, user_id, scope_key, source, summary,
     context, compression, operator_trace, generated_at, request_id, trace_id)
 VALUES (
-    :context_id, :context_hash, :workspace_id, :user_id, :scope_key, :source, :summary,
-    CAST(:context AS json), CAST(:compression AS jsonb), CAST(:operator_trace AS jsonb),
-    :generated_at, :request_id, :trace_id)
+    $1, $2, $3, $4, $5, $6, $7,
+    $8::text::json, $9::text::jsonb, $10::text::jsonb, $11, $12, $13)
 ON CONFLICT DO NOTHING
 """
-).bindparams(
-    *(
-        bindparam(name, type_=Text)
-        for name in ("context", "compression", "operator_trace", "request_id", "trace_id")
-    )
-)
 
 _FIND: Select[Any] = select(
     *(column for column in t.snapshots.c if column.name != "context"),
@@ -49,23 +42,23 @@ class SqlSnapshots:
 
     async def save(self, record: SnapshotRecord) -> None:
         """One INSERT. Raises `Unavailable`."""
-        values = {
-            "context_id": record.context_id,
-            "context_hash": record.context_hash,
-            "workspace_id": record.workspace_id,
-            "user_id": record.user_id,
-            "scope_key": record.scope_key,
-            "source": record.source,
-            "summary": record.summary,
-            "context": record.context.decode(),
-            "compression": json.dumps(record.compression),
-            "operator_trace": json.dumps(record.operator_trace),
-            "generated_at": record.generated_at,
-            "request_id": record.request_id,
-            "trace_id": record.trace_id,
-        }
-        async with database_faults(), self._single.connect() as connection:
-            await connection.execute(_SAVE, values)
+        values = (
+            record.context_id,
+            record.context_hash,
+            record.workspace_id,
+            record.user_id,
+            record.scope_key,
+            record.source,
+            record.summary,
+            record.context.decode(),
+            json.dumps(record.compression),
+            json.dumps(record.operator_trace),
+            record.generated_at,
+            record.request_id,
+            record.trace_id,
+        )
+        async with database_faults(), driver_of(self._engine) as driver:
+            await driver.execute(_SAVE, *values)
 
     async def get(self, context_id: str) -> SnapshotRecord | None:
         """One snapshot, or None. Raises `Unavailable`."""

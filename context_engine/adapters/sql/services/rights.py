@@ -44,7 +44,7 @@ async def scope(
         conversation_id=conversation_id,
         agent_stack=agent_stack,
     )
-    facts = await SqlReads(tx.connection).facts(at, tail=0)
+    facts = await SqlReads.within(tx.connection).facts(at, tail=0)
     return access.resolve(facts, at, strict=True)
 
 
@@ -109,6 +109,6 @@ async def tables_in_sight(tx: Transaction, workspace_id: str) -> tuple[VisibleTa
     )
     ids = tuple((await tx.connection.execute(query)).scalars())
     at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, table_ids=ids)
-    facts = await SqlReads(tx.connection).facts(at, tail=0)
+    facts = await SqlReads.within(tx.connection).facts(at, tail=0)
     # Nobody asked for these tables by name, so those out of sight are left out.
     return access.resolve(facts, at, inherited=frozenset({"table_ids"})).tables

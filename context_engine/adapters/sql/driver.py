@@ -1,0 +1,71 @@
+"""The driver's own connection, out of SQLAlchemy's pool: for the few statements of every build.
+
+SQLAlchemy's layers cost a build more than the database does. They keep the pool, the schema and
+everything that is written; what is fixed text is handed to the driver as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, cast
+
+from asyncpg.exceptions import InterfaceError, InternalClientError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+
+class Reader(Protocol):
+    """What runs a statement with the driver's places for values, `$1` and so on."""
+
+    async def fetchrow(self, query: str, /, *values: object) -> Any:
+        """The first row, or None."""
+
+
+class Driver(Reader, Protocol):
+    """As much as is used here of `asyncpg.Connection`, which comes without types."""
+
+    async def execute(self, query: str, /, *values: object) -> str: ...
+
+    def transaction(self, *, isolation: str, readonly: bool) -> Any: ...
+
+    def is_closed(self) -> bool: ...
+
+    def is_in_transaction(self) -> bool: ...
+
+
+class InTransaction:
+    """`Reader` inside a transaction that SQLAlchemy began: it sees what that has written."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def fetchrow(self, query: str, /, *values: object) -> Any:
+        return (await self._connection.exec_driver_sql(query, values)).first()
+
+
+@asynccontextmanager
+async def driver_of(engine: AsyncEngine) -> AsyncIterator[Driver]:
+    """A connection of the pool as the driver has it, outside any transaction.
+
+    One that the server has closed is replaced; one that is closed at the end, or was left inside
+    a transaction, never goes back to the pool.
+    """
+    async with engine.connect() as connection:
+        driver = await _driver(connection)
+        if driver.is_closed():
+            await connection.invalidate()
+            driver = await _driver(connection)
+        broken = False
+        try:
+            yield driver
+        except (InterfaceError, InternalClientError, OSError):
+            broken = True  # what the driver itself says, not the server: no more of this one
+            raise
+        finally:
+            if broken or driver.is_closed() or driver.is_in_transaction():
+                await connection.invalidate()
+
+
+async def _driver(connection: AsyncConnection) -> Driver:
+    raw = await connection.get_raw_connection()
+    return cast("Driver", raw.driver_connection)
