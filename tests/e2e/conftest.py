@@ -13,6 +13,7 @@ from context_engine.bootstrap import Parts
 from context_engine.settings import Settings
 from events.client import ContextClient
 from events.topics import Topics, ensure
+from tests.support.line import Line, line_of
 from tests.support.stack import Databases
 from tests.support.world import World
 from workers.house import settings_of
@@ -75,4 +76,11 @@ async def client(
 ) -> AsyncIterator[ContextClient]:
     """A client of the running house."""
     async with ContextClient(settings) as made:
+        yield made
+
+
+@pytest.fixture
+async def line(stack: LocalStack, redis_url: str) -> AsyncIterator[Line]:
+    """Topics, a group and a cache of this test's own; no worker runs yet."""
+    async with line_of(stack.env() | {"CONTEXT_REDIS_URL": redis_url}) as made:
         yield made

@@ -30,6 +30,9 @@ def scope(user: str = "u1", session: str | None = "s1", workspace: str = WORKSPA
     return keys.scope_of(workspace, user, session, None)
 
 
+ANN, BOB = scope("ann"), scope("bob")
+
+
 def whole_name(who: Scope, answer: str = "a") -> str:
     return keys.whole_name(who, keys.digest("whole", answer))
 

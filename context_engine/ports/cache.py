@@ -1,69 +1,12 @@
-"""What the engine needs from outside, each port as small as its use.
-
-Adapters for PostgreSQL, Redis and memory are in `context_engine.adapters`; one suite of tests
-(`tests/contracts`) holds for all of them.
-"""
+"""The cache and its freshness: marks on a logical clock, entries, sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NewType, Protocol
 
-from context_engine.access import VisibleScope
-from context_engine.changes import Kind
-from context_engine.facts import Facts
-from context_engine.keys import Coordinates, Scope, Tag
-from context_engine.models.base import JsonObject
-from context_engine.models.context import Source
-from context_engine.models.sections import Count
-
-# -- the domain --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Counted under one snapshot, with the predicates that `access` made."""
-
-    tables: Mapping[str, Count] = field(default_factory=dict)
-    """Visible rows by table id."""
-    view: Count | None = None
-    """Rows of the current view, within the visible ones."""
-    project_tasks: Count | None = None
-    project_open_tasks: Count | None = None
-    task_row_visible: bool = True
-    """Whether the row of the requested task is among the visible ones."""
-    passing: bool = False
-    """A count is missing for a reason that passes: cached for 5 s at most."""
-
-
-class DomainReads(Protocol):
-    """One consistent snapshot of the domain, read from the primary."""
-
-    async def facts(self, at: Coordinates, *, tail: int) -> Facts:
-        """All that decides permission for `at`, and its dialogue, in one statement.
-
-        The dialogue of a participant: the last `tail` messages, reaching back to whole tool
-        groups, plus the older ones that a summary needs; with the count and size of all.
-        """
-
-    async def counts(self, scope: VisibleScope) -> Counts:
-        """Every count of the context, in one statement. Too slow: counts that say so."""
-
-
-class Domain(Protocol):
-    """Raises `Unavailable` when the database is away or over its time."""
-
-    async def facts(self, at: Coordinates, *, tail: int) -> Facts:
-        """`DomainReads.facts` in a snapshot of its own."""
-
-    def snapshot(self) -> AbstractAsyncContextManager[DomainReads]:
-        """A REPEATABLE READ, read-only transaction on the primary."""
-
-
-# -- freshness ---------------------------------------------------------------------------------
+from context_engine.keys import Scope, Tag
 
 Epoch = NewType("Epoch", str)
 """Random, made with a workspace's hash of marks; gone when that is lost."""
@@ -227,91 +170,3 @@ class ContextCache(Protocol):
 
     async def ping(self) -> None:
         """Raises `Unavailable` when the store does not answer."""
-
-
-# -- the outbox --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxRow:
-    """A change that was committed and not yet published."""
-
-    id: str
-    workspace_id: str
-    kind: Kind
-    type: str
-    """The change's, such as `grant.changed`."""
-    payload: bytes
-    """The `DomainChange` as camelCase JSON."""
-    written_at: datetime
-    """By the database's clock."""
-
-
-class OutboxBatch(Protocol):
-    """Rows that this transaction alone holds."""
-
-    @property
-    def rows(self) -> Sequence[OutboxRow]:
-        """In the order written, which says nothing about the order of commits."""
-
-    async def published(self, ids: Sequence[str]) -> None:
-        """Notes these rows as published; stands once the batch's block ends without an error."""
-
-
-class OutboxSource(Protocol):
-    """What a relay needs. Every method raises `Unavailable` when the database is away."""
-
-    def claim(self, limit: int) -> AbstractAsyncContextManager[OutboxBatch]:
-        """At most `limit` unpublished rows that no other relay holds, in one transaction."""
-
-    async def wait(self, timeout: float) -> bool:
-        """Until rows may have been committed, or `timeout` seconds; True for the former.
-
-        The first call opens a connection of its own and returns True at once.
-        """
-
-    async def clean(self, older_than: timedelta) -> int:
-        """Removes rows published longer ago than that; returns how many."""
-
-    async def lag(self) -> timedelta | None:
-        """Age of the oldest unpublished row; None where all are published."""
-
-    async def close(self) -> None:
-        """Closes the connection that `wait` opened."""
-
-
-# -- evidence ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotRecord:
-    """Evidence of one build: what the engine told an agent."""
-
-    context_id: str
-    context_hash: str
-    workspace_id: str
-    user_id: str
-    scope_key: str
-    source: Source
-    summary: str
-    context: bytes
-    """The AgentContext as JSON."""
-    compression: JsonObject
-    operator_trace: JsonObject
-    """With the rules that denied: for operators, never for agents."""
-    generated_at: datetime
-    request_id: str | None = None
-    trace_id: str | None = None
-
-
-class Snapshots(Protocol):
-    async def save(self, record: SnapshotRecord) -> None:
-        """Stores evidence. Raises `Unavailable`: evidence is not optional."""
-
-    async def get(self, context_id: str) -> SnapshotRecord | None:
-        """One snapshot, or None."""
-
-
-class Clock(Protocol):
-    def __call__(self) -> datetime:
-        """Now, with a time zone: for `generated_at`, never for freshness."""

@@ -1,0 +1,122 @@
+"""From facts to the visible scope: who asks, with which role, and what that lets in sight."""
+
+from __future__ import annotations
+
+from context_engine import keys
+from context_engine.access.roles import granted, narrowed
+from context_engine.access.run import Run
+from context_engine.access.tables import Tables
+from context_engine.access.unresolved import settle
+from context_engine.access.visible import MAKER, VisibleConversation, VisibleScope
+from context_engine.access.work import (
+    organization_in_sight,
+    project_in_sight,
+    project_tables,
+    task_in_sight,
+    team_in_sight,
+    workflow_in_sight,
+)
+from context_engine.errors import NotFound
+from context_engine.facts import AgentFacts, Facts, UserFacts, WorkspaceFacts
+from context_engine.keys import Coordinates
+from context_engine.models.sections import Role
+
+
+def resolve(
+    facts: Facts,
+    at: Coordinates,
+    *,
+    inherited: frozenset[str] = frozenset(),
+    strict: bool = False,
+) -> VisibleScope:
+    """Decides what the user of `at` sees of `facts`.
+
+    `inherited` names the coordinates (as in `Coordinates`) that came from a session: they are
+    left out when out of sight, where requested ones are fatal or listed as unresolved.
+
+    Raises `NotFound` for the workspace, a requested table, the conversation, an agent of the
+    stack, and with `strict` for every requested coordinate.
+    """
+    scope = _scope(Run(facts, at), inherited)
+    settle(scope.absent, inherited, strict=strict)
+    return scope
+
+
+def _scope(run: Run, inherited: frozenset[str]) -> VisibleScope:
+    user, workspace, held = _membership(run)
+    agents = _agents(run)
+    role = narrowed(held, agents)
+    tables = Tables(run)
+    requested = tables.requested()
+    view, view_table = tables.view()
+    return VisibleScope(
+        maker=MAKER,
+        user=user,
+        workspace=workspace,
+        role=role,
+        tables=requested,
+        view=view,
+        view_table=view_table,
+        project=project_in_sight(run, role),
+        project_tables=project_tables(run, tables, role),
+        task=task_in_sight(run, tables, role),
+        team=team_in_sight(run, role),
+        organization=organization_in_sight(run, workspace),
+        workflow=workflow_in_sight(run, role),
+        agents=agents,
+        conversation=_conversation(run, tables, inherited),
+        # Last: what is above adds to these.
+        absent=tuple(run.missing),
+        tags=frozenset(run.tags),
+        dialogue_tags=frozenset(run.dialogue_tags),
+        denials=tuple(run.denials),
+    )
+
+
+def _membership(run: Run) -> tuple[UserFacts, WorkspaceFacts, Role]:
+    """Who asks, where, and the role there before the agents narrow it."""
+    user, workspace, member = run.facts.user, run.facts.workspace, run.facts.member
+    if user is None or workspace is None or member is None:
+        raise NotFound("workspace", run.at.workspace_id)
+    if not (user.active and member.active):
+        raise NotFound("workspace", run.at.workspace_id)
+    run.tags.update(keys.team(team) for team in run.facts.team_ids)
+    if member.role != "defer":
+        return user, workspace, member.role
+    return user, workspace, granted(run.facts, "workspace", workspace.id) or "none"
+
+
+def _agents(run: Run) -> tuple[AgentFacts, ...]:
+    """The stack, every agent of which must be there."""
+    found = {agent.id for agent in run.facts.agents}
+    run.tags.update(keys.agent(agent) for agent in run.at.agent_stack)
+    for agent in run.at.agent_stack:
+        if agent not in found:
+            raise NotFound("agent", agent)
+    return run.facts.agents
+
+
+def _conversation(
+    run: Run, tables: Tables, inherited: frozenset[str]
+) -> VisibleConversation | None:
+    if run.at.conversation_id is None:
+        return None
+    run.dialogue_tags.add(keys.conversation(run.at.conversation_id))
+    conversation = run.facts.conversation
+    if conversation is None or not conversation.is_participant:
+        run.deny(f"conversation {run.at.conversation_id}", "missing or no participant")
+        if "conversation_id" in inherited:
+            return None
+        raise NotFound("conversation", run.at.conversation_id)
+    surface = set(run.tags)
+    rights = {}
+    for table in run.facts.tables:
+        run.dialogue_tags.update({keys.schema(table.id), keys.rows(table.id)})
+        if (seen := tables.one(table.id)) is not None:
+            rights[table.id] = seen.rights
+    # What tools ran over is the dialogue's matter: the surface must not depend on it.
+    run.dialogue_tags |= run.tags - surface
+    run.tags = surface
+    return VisibleConversation(
+        maker=MAKER, facts=conversation, user_id=run.at.user_id, rights=rights
+    )

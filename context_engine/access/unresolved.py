@@ -1,0 +1,38 @@
+"""What follows from coordinates out of sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from context_engine.errors import NotFound
+from context_engine.models.context import Unresolved
+
+
+def settle(
+    absent: Iterable[Unresolved], inherited: frozenset[str], *, strict: bool = False
+) -> tuple[Unresolved, ...]:
+    """What an answer lists as unresolved: the coordinates out of sight that were asked for.
+
+    Inherited ones are left out. Raises `NotFound` for a requested table, and with `strict` for
+    every requested coordinate. Holds for a cached surface as for a new resolution.
+    """
+    listed = []
+    for one in absent:
+        name = _PYTHON_NAMES[one.coordinate]
+        if name in inherited:
+            continue
+        if strict or name == "table_ids":
+            raise NotFound(name.removesuffix("_id").removesuffix("_ids"), one.id)
+        listed.append(one)
+    return tuple(listed)
+
+
+_PYTHON_NAMES = {
+    "tableIds": "table_ids",
+    "viewId": "view_id",
+    "projectId": "project_id",
+    "taskId": "task_id",
+    "teamId": "team_id",
+    "organizationId": "organization_id",
+    "workflowId": "workflow_id",
+}

@@ -1,0 +1,111 @@
+"""The coordinates beside tables: projects, tasks, teams, the organization, workflows."""
+
+from __future__ import annotations
+
+from context_engine import keys
+from context_engine.access.roles import RANK
+from context_engine.access.run import Run
+from context_engine.access.tables import Tables
+from context_engine.access.visible import MAKER, VisibleTable, VisibleTask
+from context_engine.facts import (
+    OrganizationFacts,
+    ProjectFacts,
+    TaskFacts,
+    TeamFacts,
+    WorkflowFacts,
+    WorkspaceFacts,
+)
+from context_engine.models.sections import Role
+
+
+def project_in_sight(run: Run, role: Role) -> ProjectFacts | None:
+    """`role` is that on the workspace, narrowed by the agents; so it is in the others."""
+    if run.at.project_id is None:
+        return None
+    run.tags.update({keys.project(run.at.project_id), keys.tasks_of(run.at.project_id)})
+    if run.facts.project is not None and _shown(run.facts.project, role):
+        return run.facts.project
+    run.absent("project", run.at.project_id)
+    return None
+
+
+def project_tables(run: Run, tables: Tables, role: Role) -> tuple[VisibleTable, ...]:
+    """Tables in sight that rows of the requested project's tasks are in."""
+    project = run.facts.project
+    if project is None or project.id != run.at.project_id or not _shown(project, role):
+        return ()
+    found = []
+    for table_id in project.task_table_ids:
+        run.tags.update({keys.schema(table_id), keys.rows(table_id)})
+        if (table := tables.one(table_id)) is not None:
+            found.append(table)
+    return tuple(found)
+
+
+def task_in_sight(run: Run, tables: Tables, role: Role) -> VisibleTask | None:
+    """Its project and the table of its row are in sight; without a project, the role decides."""
+    if run.at.task_id is None:
+        return None
+    run.tags.add(keys.task(run.at.task_id))
+    task = run.facts.task
+    if task is not None:
+        row_in, in_sight = _row_in(run, tables, task)
+        if task.project is not None:
+            run.tags.add(keys.project(task.project.id))
+            in_sight = in_sight and _shown(task.project, role)
+        else:
+            in_sight = in_sight and RANK[role] >= RANK["viewer"]
+        if in_sight:
+            return VisibleTask(maker=MAKER, facts=task, row_in=row_in)
+    run.absent("task", run.at.task_id)
+    return None
+
+
+def _row_in(run: Run, tables: Tables, task: TaskFacts) -> tuple[VisibleTable | None, bool]:
+    """The table that a task's row is in, and whether it leaves the task in sight."""
+    if task.table_id is None:
+        return None, True
+    run.tags.update({keys.schema(task.table_id), keys.rows(task.table_id)})
+    table = tables.one(task.table_id)
+    return table, table is not None
+
+
+def _shown(project: ProjectFacts, role: Role) -> bool:
+    return project.is_member if project.private else RANK[role] >= RANK["viewer"]
+
+
+def team_in_sight(run: Run, role: Role) -> TeamFacts | None:
+    if run.at.team_id is None:
+        return None
+    run.tags.add(keys.team(run.at.team_id))
+    team = run.facts.team
+    if team is not None and (team.is_member or role == "admin"):
+        return team
+    run.absent("team", run.at.team_id)
+    return None
+
+
+def organization_in_sight(run: Run, workspace: WorkspaceFacts) -> OrganizationFacts | None:
+    """Only the workspace's own, and for its members."""
+    if run.at.organization_id is None:
+        return None
+    run.tags.add(keys.organization(run.at.organization_id))
+    organization = run.facts.organization
+    if (
+        organization is not None
+        and organization.role is not None
+        and organization.id == workspace.organization_id
+    ):
+        return organization
+    run.absent("organization", run.at.organization_id)
+    return None
+
+
+def workflow_in_sight(run: Run, role: Role) -> WorkflowFacts | None:
+    if run.at.workflow_id is None:
+        return None
+    run.tags.add(keys.workflow(run.at.workflow_id))
+    if run.facts.workflow is not None and RANK[role] >= RANK["viewer"]:
+        return run.facts.workflow
+    run.absent("workflow", run.at.workflow_id)
+    return None

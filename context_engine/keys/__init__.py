@@ -1,0 +1,96 @@
+"""Every key in one place: scopes, cache keys, tags, and their names in Redis.
+
+Two rules hold everywhere. The tenant is always in. And parts are joined so that no two
+different lists of parts give the same text: digests are taken over JSON (which tells `null`
+from `""` and `["a,b"]` from `["a", "b"]`), names in Redis over percent-encoded parts.
+"""
+
+from context_engine.keys.answers import (
+    BUILD_VERSION,
+    Coordinates,
+    Rendering,
+    surface_key,
+    whole_key,
+)
+from context_engine.keys.encoding import digest
+from context_engine.keys.names import (
+    index_name,
+    marks_name,
+    memory_name,
+    scope_key_in,
+    session_name,
+    sessions_name,
+    surface_name,
+    whole_name,
+    workspace_in,
+)
+from context_engine.keys.scopes import Scope, SessionKind, scope_of
+from context_engine.keys.tags import (
+    ANY_VIEW,
+    EVERYTHING,
+    VOCABULARY,
+    WORKSPACE,
+    Tag,
+    access,
+    agent,
+    any_value,
+    conversation,
+    links_to,
+    organization,
+    project,
+    rows,
+    schema,
+    seal,
+    task,
+    tasks_of,
+    team,
+    teams_of,
+    user,
+    value,
+    views,
+    workflow,
+)
+
+__all__ = [
+    "ANY_VIEW",
+    "BUILD_VERSION",
+    "EVERYTHING",
+    "VOCABULARY",
+    "WORKSPACE",
+    "Coordinates",
+    "Rendering",
+    "Scope",
+    "SessionKind",
+    "Tag",
+    "access",
+    "agent",
+    "any_value",
+    "conversation",
+    "digest",
+    "index_name",
+    "links_to",
+    "marks_name",
+    "memory_name",
+    "organization",
+    "project",
+    "rows",
+    "schema",
+    "scope_key_in",
+    "scope_of",
+    "seal",
+    "session_name",
+    "sessions_name",
+    "surface_key",
+    "surface_name",
+    "task",
+    "tasks_of",
+    "team",
+    "teams_of",
+    "user",
+    "value",
+    "views",
+    "whole_key",
+    "whole_name",
+    "workflow",
+    "workspace_in",
+]

@@ -1,0 +1,18 @@
+"""Parts joined so that no two different lists of parts give the same text."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from urllib.parse import quote
+
+
+def digest(*parts: object) -> str:
+    """SHA-256 over the JSON of `parts`, 64 hex digits; equal only for equal parts."""
+    text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+    return sha256(text.encode()).hexdigest()
+
+
+def part(value: str) -> str:
+    """One part of a name: percent-encoded, so that no part holds a separator."""
+    return quote(value, safe="-_.~")
