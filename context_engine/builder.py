@@ -7,38 +7,35 @@ facts with the dialogue, and counts. Counts come last, since a slow one ends its
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from datetime import datetime
-from hashlib import sha256
-from typing import Any
-
-from pydantic import JsonValue
 
 from context_engine import access, keys
 from context_engine.access import Denial, VisibleConversation
 from context_engine.coordinates import Effective
 from context_engine.keys import Coordinates, Tag
-from context_engine.models.base import JsonObject
-from context_engine.models.context import (
-    UNHASHED,
-    AgentContext,
-    Source,
-    Trace,
-    TraceSection,
-    Unresolved,
-)
+from context_engine.models.base import SCHEMA_VERSION, JsonObject
+from context_engine.models.context import Source, Unresolved
 from context_engine.models.input import ContextBuildInput
 from context_engine.models.sections import ConversationSection, Metadata, SessionSection
 from context_engine.ports import Domain, DomainReads, Entry
-from context_engine.sections.base import NOT_ASKED, NOT_FOUND
+from context_engine.rendering import (
+    Rendered,
+    canonical,
+    hash_of,
+    packed,
+    render,
+    size_of,
+    written,
+)
+from context_engine.sections import trace
 from context_engine.sections.conversation import (
     DialogueLimits,
     build_conversation,
     build_window,
 )
-from context_engine.sections.summary import summarize
-from context_engine.sections.surface import Surface, build_surface, sizes_of, wire_name
+from context_engine.sections.summary import with_dialogue
+from context_engine.sections.surface import build_surface, wire_name
 from context_engine.wording import language_of
 
 
@@ -55,7 +52,7 @@ class Limits:
 class Surfaced:
     """What one build knows before it writes: the surface, and the dialogue where there is one."""
 
-    surface: Surface
+    surface: Rendered
     tags: frozenset[Tag]
     unresolved: tuple[Unresolved, ...]
     source: Source
@@ -64,11 +61,6 @@ class Surfaced:
     conversation: VisibleConversation | None = None
     dialogue_tags: frozenset[Tag] = frozenset()
     denials: tuple[Denial, ...] = ()
-
-    @property
-    def payload(self) -> bytes:
-        """The surface as it is cached."""
-        return self.surface.model_dump_json().encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +71,12 @@ class Built:
     context_hash: str
     source: Source
     payload: bytes
-    """The context's id, a line end, the JSON: as the cache keeps it, as `answered` reads it."""
+    """As `rendering.packed` made it."""
     generated_at: datetime
     summary: str
     compression: JsonObject
     operator_trace: JsonObject
     memory: str | None
-
-
-def answered(payload: bytes, source: Source, age_ms: int) -> tuple[str, bytes]:
-    """A cached or built payload as (context id, JSON of the `AgentContext`).
-
-    The body is not parsed: a cached answer costs a copy.
-    """
-    context_id, _, body = payload.partition(b"\n")
-    head = b'{"source":"%s","ageMs":%d,' % (source.encode(), age_ms)
-    return context_id.decode(), head + body[1:]
 
 
 class Builder:
@@ -106,7 +88,13 @@ class Builder:
     # -- reading -----------------------------------------------------------------------------
 
     async def read_all(
-        self, reads: DomainReads, at: Coordinates, inherited: frozenset[str], *, strict: bool
+        self,
+        reads: DomainReads,
+        at: Coordinates,
+        inherited: frozenset[str],
+        *,
+        strict: bool,
+        locale: str | None,
     ) -> Surfaced:
         """A cold build's reading. Raises `NotFound` as `access.resolve` does."""
         facts = await reads.facts(at, tail=self.limits.messages)
@@ -114,7 +102,7 @@ class Builder:
         counts = await reads.counts(scope)
         surface = build_surface(scope, counts, at)
         return Surfaced(
-            surface=surface,
+            surface=render(surface, locale),
             tags=scope.tags,
             unresolved=access.settle(surface.absent, inherited, strict=strict),
             source="build",
@@ -128,7 +116,7 @@ class Builder:
         self, cached: Entry, now_ms: int, inherited: frozenset[str], *, strict: bool
     ) -> Surfaced:
         """A proven surface out of the cache. Raises `NotFound` as `access.settle` does."""
-        surface = Surface.model_validate_json(cached.payload)
+        surface = Rendered.loaded(cached.payload)
         return Surfaced(
             surface=surface,
             tags=cached.tags,
@@ -171,42 +159,39 @@ class Builder:
         remarks: tuple[str, ...],
     ) -> Built:
         """The `AgentContext` of what was read, and its evidence."""
-        locale = request.locale or known.surface.user.locale
-        conversation = self._conversation(request, known, locale)
-        window = build_window(conversation, self._dialogue_limits())
-        bare = AgentContext(
-            context_id=context_id,
-            context_hash="",
-            scope_key=scope_key,
-            source=known.source,
-            generated_at=now,
-            **_of_surface(known.surface),
-            session=_session(effective, conversation, last_hash),
-            conversation=conversation,
-            metadata=Metadata(values=request.metadata),
-            context_summary=summarize(known.surface, conversation, locale),
-            context_window=window,
-            unresolved=known.unresolved,
-            tags=keys.seal(
-                self.limits.tag_secret,
-                request.workspace_id,
-                known.tags | known.dialogue_tags,
-            ),
-            trace=Trace(sections={}, inherited=_wire_names(effective.inherited), remarks=remarks),
+        surface = known.surface
+        conversation = self._conversation(request, known)
+        session = _session(effective, conversation, last_hash)
+        summary = with_dialogue(surface.lines, conversation, surface.locale)
+        tags = keys.seal(
+            self.limits.tag_secret, request.workspace_id, known.tags | known.dialogue_tags
         )
-        dumped = bare.model_dump(mode="json")
-        trace = bare.trace.model_copy(
-            update={"sections": _trace_sections(known, effective, bare, sizes_of(dumped))}
-        )
-        digest = content_hash(dumped)
-        dumped |= {"contextHash": digest, "trace": trace.model_dump(mode="json")}
+        texts = {
+            **surface.sections,
+            "session": written(session),
+            "conversation": written(conversation),
+            "metadata": written(Metadata(values=request.metadata)),
+            "schemaVersion": canonical(SCHEMA_VERSION),
+            "contextId": canonical(context_id),
+            "scopeKey": canonical(scope_key),
+            "generatedAt": canonical(_instant(now)),
+            "contextSummary": canonical(summary),
+            "contextWindow": written(build_window(conversation, self._dialogue_limits())),
+            "unresolved": canonical([one.model_dump(mode="json") for one in known.unresolved]),
+            "tags": canonical(list(tags)),
+        }
+        digest = hash_of(texts, _without_last_hash(session))
+        texts["contextHash"] = canonical(digest)
+        sizes = {name: size_of(texts[name]) for name in ("session", "conversation")}
+        sizes["metadata"] = size_of(texts["metadata"]) if request.metadata else 0
+        texts["trace"] = canonical(_trace(known, effective, conversation, sizes, remarks))
         return Built(
             context_id=context_id,
             context_hash=digest,
             source=known.source,
-            payload=_payload(context_id, dumped),
+            payload=packed(context_id, texts),
             generated_at=now,
-            summary=bare.context_summary,
+            summary=summary,
             compression=_compression(conversation),
             operator_trace={"denials": [{"what": d.what, "rule": d.rule} for d in known.denials]},
             memory=conversation.summary or None if conversation is not None else None,
@@ -216,7 +201,7 @@ class Builder:
         return DialogueLimits(self.limits.messages, self.limits.compression_chars)
 
     def _conversation(
-        self, request: ContextBuildInput, known: Surfaced, locale: str | None
+        self, request: ContextBuildInput, known: Surfaced
     ) -> ConversationSection | None:
         if known.conversation is None:
             return None
@@ -224,7 +209,7 @@ class Builder:
             known.conversation,
             message=request.message,
             limits=self._dialogue_limits(),
-            language=language_of(locale),
+            language=language_of(known.surface.locale),
         )
 
 
@@ -234,14 +219,9 @@ def _ran_over(conversation: VisibleConversation | None) -> frozenset[Tag]:
     return frozenset(keys.schema(table) for message in messages for table in message.table_ids)
 
 
-def _of_surface(surface: Surface) -> dict[str, Any]:
-    """The surface's sections, as fields of `AgentContext`."""
-    sections = {
-        name: getattr(surface, name)
-        for name in Surface.model_fields
-        if name not in {"trace", "absent"}
-    }
-    return {**sections, "table": surface.tables[0] if surface.tables else None}
+def _instant(now: datetime) -> str:
+    """As pydantic writes it, so that a context reads the same wherever it was written."""
+    return now.isoformat().replace("+00:00", "Z")
 
 
 def _session(
@@ -256,41 +236,30 @@ def _session(
     return SessionSection(id=name, memory_summary=memory or None, last_context_hash=last_hash)
 
 
-def _trace_sections(
-    known: Surfaced, effective: Effective, context: AgentContext, sizes: dict[str, int]
-) -> dict[str, TraceSection]:
-    """What became of every section: the surface's, with its age, and the dialogue's."""
-    traced = {
-        name: section.model_copy(update={"age_ms": known.age_ms})
-        for name, section in known.surface.trace.items()
-    }
+def _without_last_hash(session: SessionSection | None) -> str:
+    if session is None:
+        return "null"
+    return canonical(session.model_dump(mode="json", exclude={"last_context_hash"}))
+
+
+def _trace(
+    known: Surfaced,
+    effective: Effective,
+    conversation: ConversationSection | None,
+    sizes: dict[str, int],
+    remarks: tuple[str, ...],
+) -> JsonObject:
     asked = effective.at.conversation_id is not None
-    for name, content in (("session", context.session), ("conversation", context.conversation)):
-        missing = NOT_FOUND if asked and name == "conversation" else NOT_ASKED
-        traced[name] = _traced(content, missing, sizes[name])
-    cut = context.conversation is not None and (
-        context.conversation.compressed_messages > 0
-        or any(turn.truncated for turn in context.conversation.recent_turns)
-    )
-    if cut and context.conversation is not None:
-        older = context.conversation.compressed_messages
-        reason = f"{context.conversation.kept_messages} messages kept, {older} compressed"
-        traced["conversation"] = traced["conversation"].model_copy(
-            update={"status": "trimmed", "reason": reason}
-        )
-    metadata = context.metadata.values or None
-    traced["metadata"] = _traced(metadata, NOT_ASKED, sizes["metadata"] if metadata else 0)
-    return traced
-
-
-def _traced(content: object, missing: str, chars: int) -> TraceSection:
-    if content is None:
-        return TraceSection(status="absent", reason=missing)
-    return TraceSection(status="included", reason="in sight", chars=chars)
-
-
-def _wire_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(wire_name(name) for name in names)
+    return {
+        "sections": {
+            **trace.of_surface(known.surface.trace, known.age_ms),
+            "session": trace.of_section(sizes["session"]),
+            "conversation": trace.of_conversation(conversation, sizes["conversation"], asked=asked),
+            "metadata": trace.of_section(sizes["metadata"]),
+        },
+        "inherited": [wire_name(name) for name in effective.inherited],
+        "remarks": list(remarks),
+    }
 
 
 def _compression(conversation: ConversationSection | None) -> JsonObject:
@@ -303,29 +272,3 @@ def _compression(conversation: ConversationSection | None) -> JsonObject:
         "keptMessages": conversation.kept_messages,
         "compressedMessages": conversation.compressed_messages,
     }
-
-
-def _payload(context_id: str, dumped: dict[str, JsonValue]) -> bytes:
-    body = {name: value for name, value in dumped.items() if name not in {"source", "ageMs"}}
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return f"{context_id}\n{text}".encode()
-
-
-def content_hash(dumped: dict[str, JsonValue]) -> str:
-    """SHA-256 of a context's canonical content; `dumped` is its JSON, camelCase.
-
-    Leaves out `UNHASHED` and the session's last hash: equal hashes, equal content.
-    """
-    left_out = {wire_name(name) for name in UNHASHED}
-    content = {name: value for name, value in dumped.items() if name not in left_out}
-    session = content.get("session")
-    if isinstance(session, dict):
-        content["session"] = {k: v for k, v in session.items() if k != "lastContextHash"}
-    return sha256(canonical(content)).hexdigest()
-
-
-def canonical(value: JsonValue) -> bytes:
-    """The one JSON text of `value`."""
-    return json.dumps(
-        value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
-    ).encode()

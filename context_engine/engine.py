@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from context_engine import keys
-from context_engine.builder import Builder, Built, Surfaced, answered
+from context_engine.builder import Builder, Built, Surfaced
 from context_engine.coordinates import Effective, effective, kept
 from context_engine.errors import Unavailable
 from context_engine.keys import Rendering, Scope
 from context_engine.models.context import Source
 from context_engine.models.input import ContextBuildInput
 from context_engine.ports import Domain, Entry, Seen, SnapshotRecord
+from context_engine.rendering import answered
 from context_engine.repository import ContextRepository, Names, Remarks, names_of
 
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -187,7 +188,9 @@ class ContextEngine:
                 return surfaced
             return await self._builder.read_dialogue(self._domain, at, inherited, surfaced)
         async with self._domain.snapshot() as reads:
-            return await self._builder.read_all(reads, at, inherited, strict=strict)
+            return await self._builder.read_all(
+                reads, at, inherited, strict=strict, locale=asked.request.locale
+            )
 
     async def _keep(
         self,
@@ -204,7 +207,11 @@ class ContextEngine:
         new = None
         if cached is None:
             new = entry(
-                names.surface, surfaced.payload, surfaced.tags, seen, passing=surfaced.passing
+                names.surface,
+                surfaced.surface.payload,
+                surfaced.tags,
+                seen,
+                passing=surfaced.passing,
             )
         base, tags = cached or new, surfaced.tags | surfaced.dialogue_tags
         whole = entry(

@@ -113,6 +113,7 @@ def _locale(tag: str | None) -> Locale:
         return Locale("en")
 
 
+@lru_cache(maxsize=4096)
 def number(value: int, locale: str | None) -> str:
     """An integer in the locale's own format."""
     return str(format_decimal(value, locale=_locale(locale)))

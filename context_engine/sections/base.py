@@ -23,8 +23,9 @@ class Section(Generic[T_co]):
     status: Status
     reason: str
 
-    def traced(self, chars: int) -> TraceSection:
-        return TraceSection(status=self.status, reason=self.reason, chars=chars)
+    def traced(self) -> TraceSection:
+        """For the trace; the size is known once the section is written."""
+        return TraceSection(status=self.status, reason=self.reason)
 
 
 def included(content: T, reason: str = "in sight") -> Section[T]:

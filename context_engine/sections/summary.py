@@ -48,9 +48,26 @@ def summarize(
     surface: Surface, conversation: ConversationSection | None, locale: str | None
 ) -> str:
     """What the context is not, then a line for every section with content; 2,000 characters."""
-    lines = [boundary(language_of(locale))]
-    lines.extend(line for _, line in summary_lines(surface, conversation, locale))
-    return "\n".join(lines)
+    return with_dialogue(surface_lines(surface, locale), conversation, locale)
+
+
+def surface_lines(surface: Surface, locale: str | None) -> Iterator[str]:
+    """The summary's lines that no dialogue changes."""
+    yield boundary(language_of(locale))
+    yield from (line for _, line in summary_lines(surface, None, locale))
+
+
+def with_dialogue(
+    lines: Iterable[str], conversation: ConversationSection | None, locale: str | None
+) -> str:
+    """The summary out of the surface's `lines` and the dialogue's own."""
+    return "\n".join((*lines, *_dialogue_lines(conversation, locale)))
+
+
+def _dialogue_lines(
+    conversation: ConversationSection | None, locale: str | None
+) -> tuple[str, ...]:
+    return () if conversation is None else (Words(locale).conversation(conversation),)
 
 
 def highlights(context: AgentContext) -> dict[str, str]:

@@ -5,11 +5,6 @@ It is cached as one piece, so that the next turn of a dialogue reads the dialogu
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-
-from pydantic import JsonValue
-
 from context_engine.access import VisibleScope
 from context_engine.keys import Coordinates
 from context_engine.models.base import Contract
@@ -78,14 +73,13 @@ def build_surface(scope: VisibleScope, counts: Counts, at: Coordinates) -> Surfa
         "workflow": build_workflow(scope, at.workflow_id),
         "agent_stack": build_agents(scope),
     }
-    bare = Surface.model_validate(
+    return Surface.model_validate(
         {
             **{name: section.content for name, section in sections.items()},
-            "trace": {},
+            "trace": {wire_name(name): section.traced() for name, section in sections.items()},
             "absent": _absent(scope, counts, at),
         }
     )
-    return bare.model_copy(update={"trace": _traced(bare, sections)})
 
 
 def _absent(scope: VisibleScope, counts: Counts, at: Coordinates) -> tuple[Unresolved, ...]:
@@ -93,22 +87,6 @@ def _absent(scope: VisibleScope, counts: Counts, at: Coordinates) -> tuple[Unres
     if scope.task is None or counts.task_row_visible or at.task_id is None:
         return scope.absent
     return (*scope.absent, Unresolved(coordinate="taskId", id=at.task_id))
-
-
-def _traced(surface: Surface, sections: Mapping[str, Section[object]]) -> dict[str, TraceSection]:
-    sizes = sizes_of(surface.model_dump(mode="json", exclude={"trace", "absent"}))
-    return {
-        wire_name(name): section.traced(sizes[wire_name(name)])
-        for name, section in sections.items()
-    }
-
-
-def sizes_of(dumped: Mapping[str, JsonValue]) -> dict[str, int]:
-    """Size of each section as JSON, in characters; 0 for one without content."""
-    return {
-        name: len(json.dumps(value, ensure_ascii=False, separators=(",", ":"))) if value else 0
-        for name, value in dumped.items()
-    }
 
 
 def wire_name(name: str) -> str:

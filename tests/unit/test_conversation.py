@@ -72,13 +72,18 @@ def result(number: int, id: str, **more: object) -> MessageFacts:
     return said(number, f"found {id}", role="tool", author_id=None, tool_call_id=id, **more)
 
 
-def built(messages: list[MessageFacts], message: str | None = None) -> ConversationSection:
-    dialogue = DialogueFacts(
-        messages=tuple(messages),
-        message_count=len(messages),
-        total_chars=sum(m.chars for m in messages),
+def visible_with(messages: list[MessageFacts]) -> VisibleConversation:
+    return visible(
+        DialogueFacts(
+            messages=tuple(messages),
+            message_count=len(messages),
+            total_chars=sum(m.chars for m in messages),
+        )
     )
-    return build_conversation(visible(dialogue), message=message, limits=LIMITS, language="en")
+
+
+def built(messages: list[MessageFacts], message: str | None = None) -> ConversationSection:
+    return build_conversation(visible_with(messages), message=message, limits=LIMITS, language="en")
 
 
 def test_the_last_twenty_stay_and_the_rest_is_summarised() -> None:

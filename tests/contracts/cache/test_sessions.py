@@ -198,3 +198,36 @@ async def test_eviction_deletes_derived_text_and_leaves_the_coordinates(store: S
     assert (evicted.count, evicted.scope_keys) == (1, (ANN.key,))
     assert not await store.has(keys.memory_name(ANN))
     assert await store.cache.session(ANN) is not None
+
+
+async def test_a_look_that_assumed_another_session_reads_no_entry(
+    store: Store, kept: Entry
+) -> None:
+    """It learns what the session keeps, which stays as it is; names are made over that."""
+    assert kept.context_hash
+    await store.write_session(ANN, await store.moment(ANN), b"what it keeps")
+    look = Look(ANN, whole_name(ANN), surface_name(ANN), session=b"assumed", assumed=True)
+    seen = await store.cache.look(look)
+    assert seen.moment is not None
+    assert (seen.whole, seen.surface) == (None, None)
+    assert seen.session == SessionRecord(b"what it keeps", "a hash")
+    assert await store.cache.session(ANN) == seen.session
+
+
+async def test_a_look_that_assumed_right_is_the_only_one(store: Store, kept: Entry) -> None:
+    """Right is a session that keeps the very coordinates, and none at all."""
+    look = Look(ANN, whole_name(ANN), surface_name(ANN), session=b"coordinates", assumed=True)
+    first, second = await store.cache.look(look), await store.cache.look(look)
+    assert first.whole is not None
+    assert first.session is None
+    assert second.whole is not None
+    assert second.session == SessionRecord(b"coordinates", kept.context_hash)
+
+
+async def test_a_session_is_read_without_marks(store: Store) -> None:
+    """Continuity outlives the marks; nothing is proven by it."""
+    await store.write_session(ANN, await store.moment(ANN), b"kept")
+    await store.lose_marks(WORKSPACE)
+    seen = await store.look(ANN)
+    assert seen.moment is None
+    assert seen.session == SessionRecord(b"kept", "a hash")
