@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from hashlib import sha256
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ def digest(*parts: object) -> str:
     return sha256(text.encode()).hexdigest()
 
 
+@lru_cache(maxsize=16_384)
 def part(value: str) -> str:
     """One part of a name: percent-encoded, so that no part holds a separator."""
     return quote(value, safe="-_.~")

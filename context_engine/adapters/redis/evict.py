@@ -29,9 +29,9 @@ class Eviction:
         left, count = list(indexes), 0
         while left:
             popped = await asyncio.gather(*(self._ask(("ZPOPMIN", index, SLICE)) for index in left))
-            names = dict.fromkeys(name for reply in popped for name, _score in reply)
-            count += await self._unlink(names)
-            left = [i for i, reply in zip(left, popped, strict=True) if len(reply) == SLICE]
+            found = [reply[::2] for reply in popped]  # each name is followed by its score
+            count += await self._unlink(dict.fromkeys(name for names in found for name in names))
+            left = [i for i, names in zip(left, found, strict=True) if len(names) == SLICE]
         return Evicted(count, tuple(self._scopes), self._truncated)
 
     async def _unlink(self, names: Iterable[bytes]) -> int:
