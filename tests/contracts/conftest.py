@@ -1,4 +1,4 @@
-"""The services over real PostgreSQL, in a workspace with a member of each role."""
+"""Real PostgreSQL, and the services over it in a workspace with a member of each role."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from context_engine.adapters.sql.engine import create_engine
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.settings import Settings
 from tests.support.services import RecordingMarker, furnish
+from tests.support.world import SECRET
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[AsyncEngine]:
-    made = create_engine(
-        Settings.model_validate({"database_url": database_url, "tag_secret": "s" * 32})
-    )
+def config(database_url: str) -> Settings:
+    return Settings.model_validate({"database_url": database_url, "tag_secret": SECRET})
+
+
+@pytest.fixture
+async def database(config: Settings) -> AsyncIterator[AsyncEngine]:
+    """The migrated, empty database of this test's own."""
+    made = create_engine(config)
     yield made
     await made.dispose()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
 from datetime import date
 from typing import Any
 
@@ -23,21 +22,7 @@ from context_engine.keys import Coordinates
 from context_engine.models.sections import Count
 from context_engine.ports import Counts
 from context_engine.settings import Settings
-from tests.support.world import SECRET, Statements, World
-
-OWN_ROWS = {"cmp": {"ref": "sys:created_by", "op": "eq", "operand": {"user": "id"}}}
-
-
-@pytest.fixture
-def config(database_url: str) -> Settings:
-    return Settings.model_validate({"database_url": database_url, "tag_secret": SECRET})
-
-
-@pytest.fixture
-async def database(config: Settings) -> AsyncIterator[AsyncEngine]:
-    made = create_engine(config)
-    yield made
-    await made.dispose()
+from tests.support.world import Statements, World
 
 
 @pytest.fixture
@@ -278,13 +263,7 @@ async def test_deleted_and_invisible_records_are_not_counted(
     world: World, domain: SqlDomain
 ) -> None:
     """The table's count and the view's are two numbers, both of visible rows only."""
-    await world.add(
-        t.row_policies,
-        {
-            "id": "p", "workspace_id": "w", "table_id": "t0", "mode": "restrictive",
-            "subjects": [{"type": "role", "id": "viewer"}], "pred": OWN_ROWS,
-        },
-    )  # fmt: skip
+    await world.own_rows("t0", "role", "viewer")
     async with world.database.begin() as connection:
         gone = update(t.records).where(t.records.c.id == "t0.r0")
         await connection.execute(gone.values(deleted_at=text("now()")))
@@ -322,13 +301,7 @@ async def test_tasks_count_where_their_rows_are_in_sight(world: World, domain: S
         done = update(t.tasks).where(t.tasks.c.id == "k1")
         await connection.execute(done.values(status="done"))
     await world.add(t.grants, _grant("w", "table", "t1", "user", "bob", "none"))
-    await world.add(
-        t.row_policies,
-        {
-            "id": "p", "workspace_id": "w", "table_id": "t0", "mode": "restrictive",
-            "subjects": [{"type": "user", "id": "bob"}], "pred": OWN_ROWS,
-        },
-    )  # fmt: skip
+    await world.own_rows("t0", "user", "bob")
     for tables in ((), ("t0",)):
         _, ana = await counted(domain, at("ana", table_ids=tables, project_id="p"))
         _, bob = await counted(domain, at("bob", table_ids=tables, project_id="p"))

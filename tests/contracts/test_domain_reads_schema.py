@@ -43,13 +43,6 @@ def settings(url: str, **more: Any) -> Settings:
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[AsyncEngine]:
-    made = create_engine(settings(database_url))
-    yield made
-    await made.dispose()
-
-
-@pytest.fixture
 async def bare_url(stack: LocalStack, databases: Databases) -> AsyncIterator[str]:
     """A database without any table."""
     server = create_async_engine(

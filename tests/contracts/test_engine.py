@@ -31,13 +31,6 @@ def config(database_url: str, redis_url: str) -> Settings:
 
 
 @pytest.fixture
-async def database(config: Settings) -> AsyncIterator[AsyncEngine]:
-    made = create_engine(config)
-    yield made
-    await made.dispose()
-
-
-@pytest.fixture
 async def cache(config: Settings) -> AsyncIterator[RedisCache]:
     made = RedisCache(config.redis_url, config)
     await made.mark("w", frozenset(), create=True)
@@ -101,17 +94,7 @@ async def test_sections_come_from_the_domain(engine: ContextEngine) -> None:
 
 async def test_own_rows_are_counted_in_sql(world: World, engine: ContextEngine) -> None:
     """A VIEWER under an "own rows" policy counts the rows created by them, in table and view."""
-    await world.add(
-        t.row_policies,
-        {
-            "id": "p",
-            "workspace_id": "w",
-            "table_id": "t0",
-            "subjects": [{"type": "role", "id": "viewer"}],
-            "pred": {"cmp": {"ref": "sys:created_by", "op": "eq", "operand": {"user": "id"}}},
-            "mode": "restrictive",
-        },
-    )
+    await world.own_rows("t0", "role", "viewer")
     bob = await ask(engine, "bob", viewId="t0.v0")
     assert bob.table is not None
     assert bob.table.record_count.value == 2

@@ -14,6 +14,7 @@ from context_engine.adapters.sql.services import DomainServices
 from context_engine.changes import LinksChanged, PolicyChanged, ProjectChanged, TeamMemberChanged
 from context_engine.errors import Conflict, InvalidRequest, NotFound, NotPermitted
 from tests.support.services import ANA, BEN, BUD, COM, NED, OUT, VIC, row
+from tests.support.world import OWN_ROWS
 
 Write = Callable[[DomainServices, str], Awaitable[Any]]
 
@@ -100,9 +101,6 @@ async def test_an_admin_of_a_table_grants_on_it_and_nowhere_else(
         await _grant(services, VIC, scope_id="other", role="viewer")
 
 
-OWN: JsonValue = {"cmp": {"ref": "sys:created_by", "op": "eq", "operand": {"user": "id"}}}
-
-
 def _policies(pred: JsonValue, mode: str = "restrictive", **more: Any) -> JsonValue:
     one = {"subjects": [{"type": "role", "id": "viewer"}], "pred": pred, "mode": mode}
     return {"policies": [{**one, **more}]}
@@ -115,18 +113,18 @@ def _cmp(ref: str, op: str = "eq") -> JsonValue:
 @pytest.mark.parametrize(
     ("policies", "says"),
     [
-        (_policies(OWN, "permissive"), "without effect"),
+        (_policies(OWN_ROWS, "permissive"), "without effect"),
         (_policies(_cmp("field:gone")), "missing field"),
-        (_policies({"not": OWN}), "cannot be enforced yet"),
+        (_policies({"not": OWN_ROWS}), "cannot be enforced yet"),
         (_policies({"linkedAny": {"field": "f", "pred": True}}), "cannot be enforced yet"),
         (_policies(_cmp("sys:updated_by")), "can be enforced yet"),
         (_policies(_cmp("field:team")), "use has_any"),
         (_policies(_cmp("field:owner", "has_any")), "use eq"),
         (_policies(_cmp("field:n")), "never holds a user"),
-        (_policies(OWN, subjects=[{"type": "role", "id": "boss"}]), "use one of viewer"),
-        (_policies(OWN, subjects=[{"type": "team", "id": "gone"}]), "no team 'gone'"),
-        (_policies(OWN, subjects=[{"type": "user", "id": OUT}]), "not an active member"),
-        (_policies(OWN, subjects=[]), "at least 1"),
+        (_policies(OWN_ROWS, subjects=[{"type": "role", "id": "boss"}]), "use one of viewer"),
+        (_policies(OWN_ROWS, subjects=[{"type": "team", "id": "gone"}]), "no team 'gone'"),
+        (_policies(OWN_ROWS, subjects=[{"type": "user", "id": OUT}]), "not an active member"),
+        (_policies(OWN_ROWS, subjects=[]), "at least 1"),
         ({"default": "hide_all"}, "default"),
         ({"polices": []}, "polices"),
         (["x"], "policies"),
@@ -143,7 +141,7 @@ async def test_a_policy_that_could_not_be_enforced_is_refused(
 
 async def test_own_rows_are_all_that_a_policy_shows(services: DomainServices) -> None:
     """The viewer lists the assigned rows, and can neither link to nor change the others."""
-    wanted = _policies({"any": [OWN, _cmp("field:owner"), _cmp("field:team", "has_any")]})
+    wanted = _policies({"any": [OWN_ROWS, _cmp("field:owner"), _cmp("field:team", "has_any")]})
     await services.policies.set(ANA, "w", "tbl", wanted)
     assert await services.records.list(VIC, "w", "tbl") == []
     await services.records.update(ANA, "w", "tbl", "r2", {"owner": VIC})
@@ -156,7 +154,7 @@ async def test_own_rows_are_all_that_a_policy_shows(services: DomainServices) ->
 async def test_a_record_out_of_sight_is_not_found(services: DomainServices) -> None:
     """An EDITOR under a policy writes, deletes and restores the own rows only."""
     await services.policies.set(
-        ANA, "w", "tbl", _policies(OWN, subjects=[{"type": "user", "id": BEN}])
+        ANA, "w", "tbl", _policies(OWN_ROWS, subjects=[{"type": "user", "id": BEN}])
     )
     own = (await services.records.create(BEN, "w", "tbl", {"name": "Mine"})).id
     await services.records.update(BEN, "w", "tbl", own, {"n": 1})

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import JsonValue
 from sqlalchemy import event, insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -18,6 +19,8 @@ from context_engine.ports import ContextCache
 from context_engine.repository import ContextRepository, Lifetimes
 
 SECRET = "a secret of the tests only"
+OWN_ROWS: JsonValue = {"cmp": {"ref": "sys:created_by", "op": "eq", "operand": {"user": "id"}}}
+"""A condition of row policies: created by whoever asks."""
 
 
 def engine_over(database: AsyncEngine, cache: ContextCache, **more: Any) -> ContextEngine:
@@ -108,6 +111,20 @@ class World:
                 }
                 for n in range(records)
             ),
+        )
+
+    async def own_rows(self, table: str, subject_type: str, subject_id: str) -> None:
+        """A policy of `table`: these see only the records that they created."""
+        await self.add(
+            t.row_policies,
+            {
+                "id": "p",
+                "workspace_id": "w",
+                "table_id": table,
+                "subjects": [{"type": subject_type, "id": subject_id}],
+                "pred": OWN_ROWS,
+                "mode": "restrictive",
+            },
         )
 
     async def conversation(self, id: str, *users: str, messages: int = 30) -> None:
