@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from context_engine.errors import InvalidRequest, ReplyRefused
+from context_engine.models import Id
 from events.records import Headers, RawMessage
 
 SPECVERSION = "1.0"
@@ -28,6 +29,8 @@ SPRING_REPLY, FASTSTREAM_REPLY = "kafka_replyTopic", "reply_to"
 SPRING_PARTITION = "kafka_replyPartition"
 PARTITION_BYTES = 4
 """Spring's reply partition: four bytes, big endian."""
+
+_id: TypeAdapter[str] = TypeAdapter(Id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +47,16 @@ class CloudEvent:
 def decode(raw: RawMessage) -> CloudEvent:
     """The event in `raw`, in binary or structured mode.
 
-    Raises `InvalidRequest`, naming the header or attribute: no value, no or several ids, another
-    version, text that is not UTF-8, data that is not JSON by its content type.
+    Raises `InvalidRequest`, naming the header or attribute: no value, no or several ids or content
+    types, another version, text that is not UTF-8, data that is not JSON by its content type.
     """
     if raw.value is None:
         raise InvalidRequest("a message without a value says nothing; send an event", field="value")
     headers = _headers(raw.headers)
-    content_type = (_text(headers, "content-type") or "application/json").lower()
-    if content_type.startswith(STRUCTURED):
+    content_type = _text(headers, "content-type") or "application/json"
+    if content_type.lower().startswith(STRUCTURED):
         return _structured(raw.value)
-    if not content_type.partition(";")[0].rstrip().endswith(JSON_ENDINGS):
-        raise InvalidRequest("only JSON is read; send application/json", field="content-type")
+    _check_json(content_type, "content-type")
     if _text(headers, "ce_specversion") != SPECVERSION:
         raise InvalidRequest(f"must be {SPECVERSION}", field="ce_specversion")
     return CloudEvent(
@@ -66,12 +68,18 @@ def decode(raw: RawMessage) -> CloudEvent:
     )
 
 
+def _check_json(content_type: str, field: str) -> None:
+    if not content_type.partition(";")[0].rstrip().lower().endswith(JSON_ENDINGS):
+        raise InvalidRequest("only JSON is read; send application/json", field=field)
+
+
 def _headers(headers: Headers) -> dict[str, bytes | None]:
     """Headers by lower-case name. The same one twice must say the same."""
     found: dict[str, bytes | None] = {}
     for name, value in headers:
         key = name.lower()
-        if key.startswith("ce_") and key in found and found[key] != value:
+        told = key.startswith("ce_") or key == "content-type"
+        if told and key in found and found[key] != value:
             raise InvalidRequest("is there twice with two values; send one", field=key)
         found.setdefault(key, value)
     return found
@@ -106,6 +114,8 @@ def _structured(value: bytes) -> CloudEvent:
         raise InvalidRequest("not a CloudEvent; send a JSON object", field="value")
     if event.get("specversion") != SPECVERSION:
         raise InvalidRequest(f"must be {SPECVERSION}", field="specversion")
+    if event.get("datacontenttype") is not None:
+        _check_json(_attribute(event, "datacontenttype"), "datacontenttype")
     time = event.get("time")
     return CloudEvent(
         id=_attribute(event, "id"),
@@ -162,15 +172,43 @@ def encode(
 
 def peek_request_id(raw: RawMessage) -> str | None:
     """The requestId of a message that could not be read as a request, where there is one."""
+    for part in peek(raw.value):
+        name = "requestId" if "requestId" in part else "request_id"
+        if name in part:
+            return usable_id(part[name])
+    return None
+
+
+def peek(value: bytes | None) -> Iterator[Mapping[str, JsonValue]]:
+    """The objects in a message that could not be read: itself, and in structured mode its data."""
+    message = _parsed(value or b"")
+    if not isinstance(message, dict):
+        return
+    yield message
+    data = message.get("data")
+    if isinstance(encoded := message.get("data_base64"), str):
+        try:
+            data = _parsed(base64.b64decode(encoded, validate=True))
+        except ValueError:
+            return
+    if isinstance(data, dict):
+        yield data
+
+
+def _parsed(value: bytes) -> JsonValue:
     try:
-        parsed = json.loads(raw.value or b"")
+        found: JsonValue = json.loads(value)
     except (ValueError, RecursionError):
         return None
-    if isinstance(parsed, dict) and isinstance(parsed.get("data"), dict):
-        parsed = {**parsed["data"], **{k: v for k, v in parsed.items() if k == "requestId"}}
-    found = parsed.get("requestId", parsed.get("request_id")) if isinstance(parsed, dict) else None
-    usable = isinstance(found, str) and 0 < len(found) <= 200 and found.isprintable()
-    return found if usable else None
+    return found
+
+
+def usable_id(value: JsonValue) -> str | None:
+    """`value` if it is an `Id`: what a contract accepts, and can be written as UTF-8."""
+    try:
+        return _id.validate_python(value)
+    except ValidationError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

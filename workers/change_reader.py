@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from context_engine.changes import AnyChange, domain_change
 from context_engine.errors import InvalidRequest
-from context_engine.models import Id, invalid
+from context_engine.models import invalid
 from events import cloudevents, messages
 from events.records import RawMessage
 
 UNDECODABLE = "\ufffd"
-
-_id: TypeAdapter[str] = TypeAdapter(Id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +36,13 @@ def _key_of(raw: RawMessage) -> str | None:
 
 def _named_in(value: bytes | None) -> Iterator[str | None]:
     """Workspaces that a message names, in binary or in structured mode."""
-    try:
-        parsed: JsonValue = json.loads(value or b"")
-    except (ValueError, RecursionError):
-        return
-    for part in (parsed, parsed.get("data") if isinstance(parsed, dict) else None):
-        if isinstance(part, dict):
-            yield _an_id(part.get("workspaceId", part.get("workspace_id")))
+    for part in cloudevents.peek(value):
+        yield _an_id(part.get("workspaceId", part.get("workspace_id")))
 
 
 def _an_id(value: JsonValue) -> str | None:
-    try:
-        found = _id.validate_python(value)
-    except ValidationError:
-        return None
-    return None if UNDECODABLE in found else found
+    found = cloudevents.usable_id(value)
+    return None if found is None or UNDECODABLE in found else found
 
 
 def read(raw: RawMessage) -> AnyChange | Poison:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -86,6 +87,13 @@ def structured(data: object) -> RawMessage:
     return bare(value, (("content-type", b"application/cloudevents+json"),))
 
 
+def in_base_64(data: object) -> RawMessage:
+    event = {"specversion": "1.0", "id": "e", "source": "s", "type": "context.build.requested"}
+    encoded = b64encode(json.dumps(data).encode()).decode()
+    value = json.dumps({**event, "data_base64": encoded}).encode()
+    return bare(value, (("content-type", b"application/cloudevents+json"),))
+
+
 def without(name: str) -> RawMessage:
     raw = message(body())
     return bare(raw.value, tuple(one for one in raw.headers if one[0] != name))
@@ -111,6 +119,8 @@ ANSWERED = {
     "deep metadata": (message(nested(20)), "input.metadata"),
     "a wrong option": (message({**body(), "options": {"fresh": "maybe"}}), "options.fresh"),
     "structured, wrong": (structured(body(tableIds="t0")), "input.tableIds"),
+    "in base 64, wrong": (in_base_64(body(tableIds="t0")), "input.tableIds"),
+    "two content types": (message(body(), (("content-type", b"text/json"),)), "content-type"),
     "no version": (without("ce_specversion"), "ce_specversion"),
     "no event id": (without("ce_id"), "ce_id"),
     "no type": (without("ce_type"), "ce_type"),
@@ -185,6 +195,13 @@ async def test_odd_numbers_raise_nothing(number: str) -> None:
     """Numbers beyond JSON's or Python's limits are read or refused."""
     text = json.dumps(body(metadata={"a": "HERE"})).replace('"HERE"', number)
     assert await handler()(message(text.encode()))
+
+
+async def test_an_id_of_any_characters_is_answered() -> None:
+    """Good request or bad: what the contract takes as an id, the failure names."""
+    odd = {**body(tableIds="t0"), "requestId": "r\u00a0\u200b"}
+    _, failed = await handler()(message(odd))
+    assert failure(failed).request_id == "r\u00a0\u200b"
 
 
 async def test_a_key_is_any_bytes() -> None:

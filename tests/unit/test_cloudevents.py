@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -12,10 +13,12 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent as SdkEvent
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from context_engine.errors import InvalidRequest, ReplyRefused
 from events import cloudevents
 from events.cloudevents import ReplyAddress, decode, encode, peek_request_id
+from events.messages import BuildRequest
 from events.records import Headers, RawMessage
 
 DATA = b'{"requestId":"r1","text":"\xc3\xa4"}'
@@ -99,10 +102,12 @@ def test_attributes_are_required_and_are_bounded_text(name: str, value: bytes | 
         ((*HEADERS, ("content-type", b"text/plain")), "content-type"),
         ((*HEADERS, ("content-type", b"application/jsonish")), "content-type"),
         ((*HEADERS, ("content-type", b"\xff")), "content-type"),
+        ((*HEADERS, ("content-type", b"application/json"), *JSON_MODE), "content-type"),
+        ((*JSON_MODE, ("content-type", b"application/json"), *HEADERS), "content-type"),
     ],
 )
 def test_headers_that_mislead_are_refused(headers: Headers, field: str) -> None:
-    """Another version, two ids, or data that is not JSON by its own word."""
+    """Another version, two ids, two content types, or data that is not JSON by its own word."""
     with pytest.raises(InvalidRequest) as refused:
         decode(raw(headers=headers))
     assert refused.value.field == field
@@ -111,7 +116,8 @@ def test_headers_that_mislead_are_refused(headers: Headers, field: str) -> None:
 def test_what_does_not_mislead_is_let_in() -> None:
     """The same header twice with one value, foreign headers of any kind, a key of any bytes."""
     odd: Headers = (("ce_id", b"e1"), ("n\\xff", b"\xff"), ("trace", None), ("trace", b""))
-    assert decode(raw(headers=(*HEADERS, *odd), key=b"\xff")).id == "e1"
+    twice: Headers = (("content-type", b"application/json"), ("Content-Type", b"application/json"))
+    assert decode(raw(headers=(*HEADERS, *odd, *twice), key=b"\xff")).id == "e1"
 
 
 def test_a_tombstone_is_refused() -> None:
@@ -142,6 +148,27 @@ def test_structured_events_that_are_none_are_refused(value: bytes, field: str) -
     with pytest.raises(InvalidRequest) as refused:
         decode(raw(value, JSON_MODE))
     assert refused.value.field == field
+
+
+def in_structured_mode(**more: object) -> bytes:
+    event = {"specversion": "1.0", "id": "i", "source": "s", "type": "t", "data": {"n": 1}}
+    return json.dumps({**event, **more}).encode()
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/xml", "application/jsonish", "", 7])
+@pytest.mark.parametrize("data", [{"data": {"n": 1}}, {"data_base64": "e30="}])
+def test_structured_data_of_another_kind_is_refused(kind: object, data: dict[str, object]) -> None:
+    """What says of itself that it is not JSON is not read as JSON."""
+    with pytest.raises(InvalidRequest) as refused:
+        decode(raw(in_structured_mode(datacontenttype=kind, **data), JSON_MODE))
+    assert refused.value.field == "datacontenttype"
+
+
+@pytest.mark.parametrize("kind", [None, "application/json", "Application/X+JSON ; charset=utf-8"])
+def test_structured_data_that_is_json_is_read(kind: object) -> None:
+    """By its own word in any spelling, or without a word: CloudEvents' default."""
+    event = decode(raw(in_structured_mode(datacontenttype=kind), JSON_MODE))
+    assert json.loads(event.data) == {"n": 1}
 
 
 HEADER = st.tuples(
@@ -188,6 +215,9 @@ def test_any_bytes_are_read_or_refused(
         (b'{"requestId":"r1","input":7}', "r1"),
         (b'{"request_id":"r1"}', "r1"),
         (b'{"specversion":"1.0","data":{"requestId":"r1"}}', "r1"),
+        (b'{"specversion":"1.0","data_base64":"%b"}' % b64encode(b'{"requestId":"r1"}'), "r1"),
+        (b'{"specversion":"1.0","data_base64":"%b"}' % b64encode(b"\xff"), None),
+        (b'{"specversion":"1.0","data_base64":"!"}', None),
         (b'{"requestId":"r1"', None),
         (b'{"requestId":7}', None),
         (b'{"requestId":""}', None),
@@ -203,6 +233,22 @@ def test_any_bytes_are_read_or_refused(
 def test_an_id_is_read_where_a_request_is_not(value: bytes | None, found: str | None) -> None:
     """Whoever sent something malformed is answered, if the id can be read and is usable."""
     assert peek_request_id(raw(value)) == found
+
+
+@given(
+    st.text(alphabet=st.characters(), max_size=4)
+    | st.sampled_from(["a\u00a0b", "\u200b", "\ue000", "\x7f", "\ud800", "x" * 200, "x" * 201])
+)
+def test_an_id_that_a_request_may_have_is_read_and_no_other(found: str) -> None:
+    """Else a request that is malformed elsewhere would get no answer, or one to no id."""
+    try:
+        BuildRequest.model_validate(
+            {"requestId": found, "input": {"userId": "u", "workspaceId": "w"}}
+        )
+        wanted = found
+    except ValidationError:
+        wanted = None
+    assert peek_request_id(raw(json.dumps({"requestId": found, "input": 7}).encode())) == wanted
 
 
 ALLOWED = frozenset({"replies"})

@@ -91,6 +91,10 @@ IN_DATA = b'{"specversion": "1.0", "data": {"workspaceId": "named"}}'
         (message(value=b"{", key=b""), ()),
         (message(value=b"{", key=b"x" * 201), ()),
         (message(value=b"{", key=b"a\nb"), ()),
+        (
+            message(value=b'{"data_base64": "eyJ3b3Jrc3BhY2VJZCI6Im90aGVyIn0="}', key=None),
+            ("other",),
+        ),
     ],
 )
 def test_what_is_no_change_is_poison_and_says_whose(raw: RawMessage, whose: Sequence[str]) -> None:
