@@ -123,8 +123,16 @@ class Consumer:
         return sum(max(0, ends[partition] - place) for partition, place in places.items())
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Reads that partition from `offset` on."""
-        self._client.seek(TopicPartition(topic, partition), offset)
+        """Reads that partition from `offset` on.
+
+        Raises `Unavailable` where the partition is not this member's, or no longer.
+        """
+        try:
+            self._client.seek(TopicPartition(topic, partition), offset)
+        except IllegalStateError as error:
+            raise Unavailable(
+                "broker", f"{topic}[{partition}] is not this member's; its owner reads it"
+            ) from error
 
 
 def raw_message(record: object) -> RawMessage:

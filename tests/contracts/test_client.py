@@ -376,4 +376,6 @@ async def test_the_consumer_resumes_from_what_was_committed(settings: Settings) 
     assert await _read(second, 3) == batch[2:]
     second.seek(*place, batch[4].offset)
     assert await _read(second, 1) == batch[4:]
+    with pytest.raises(Unavailable, match=r"not-mine\[0\] is not this member's"):
+        second.seek("not-mine", 0, 0)
     await second.stop()
