@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from enum import Enum, auto
 from types import TracebackType
 from typing import Self, TypeVar
 from uuid import uuid4
@@ -26,7 +27,19 @@ from events.topics import Topics
 
 SOURCE = "context-engine/client"
 
+CLOSE_SECONDS = 3.0
+"""How long closing waits for the broker to take what was sent; with a broker that is away the
+whole takes five seconds at most."""
+
 T = TypeVar("T")
+
+
+class Stage(Enum):
+    """How far a request came."""
+
+    TURN = auto()
+    SENDING = auto()
+    REPLY = auto()
 
 
 class ContextClient:
@@ -37,7 +50,8 @@ class ContextClient:
         ready = await client.request(ContextBuildInput(user_id="u", workspace_id="w"))
     ```
 
-    At most `settings.max_in_flight` requests at once; more wait for their turn.
+    At most `settings.max_in_flight` requests at once; more wait for their turn. Closing fails
+    what still waits with `Unavailable`, requests and changes alike.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -45,6 +59,7 @@ class ContextClient:
         self._bootstrap = settings.kafka_bootstrap
         self._slots = asyncio.Semaphore(settings.max_in_flight)
         self._waiting: dict[bytes, asyncio.Future[RawMessage]] = {}
+        self._most = settings.max_in_flight
         self._producer = Producer(
             settings.kafka_bootstrap,
             client_id="context-client",
@@ -53,6 +68,7 @@ class ContextClient:
         self._replies: Tail | None = None
         self._reading: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
+        self._closed = False
 
     async def __aenter__(self) -> Self:
         await self._producer.start()
@@ -64,14 +80,17 @@ class ContextClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._closed = True
+        self._fail_waiting(Unavailable("client", "closed while a reply was awaited"))
+        await asyncio.gather(self._stop_reading(), self._producer.stop(patience=CLOSE_SECONDS))
+
+    async def _stop_reading(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
             with suppress(asyncio.CancelledError, Unavailable):
                 await self._reading
         if self._replies is not None:
             await self._replies.stop()
-        self._fail_waiting(Unavailable("client", "closed while a reply was awaited"))
-        await self._producer.stop()
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -97,27 +116,53 @@ class ContextClient:
             )
         except ValidationError as error:
             raise invalid(error) from error
+        stage = Stage.TURN
         try:
             async with asyncio.timeout(timeout), self._slots:
+                stage = Stage.SENDING
                 await self._listen()
-                return context_in(await self._ask(request))
+                async with self._expecting(request) as reply:
+                    await self._send(self._record(request))
+                    stage = Stage.REPLY
+                    return context_in(await reply)
         except TimeoutError:
-            raise ReplyTimeout(
-                "reply",
-                f"none within {timeout:g} s; is a build worker running? (context-engine worker)",
-            ) from None
+            raise self._timed_out(stage, timeout) from None
 
-    async def _ask(self, request: BuildRequest) -> RawMessage:
+    def _timed_out(self, stage: Stage, timeout: float) -> ReplyTimeout:
+        """Says which part kept the request waiting."""
+        within = f"within {timeout:g} s"
+        if stage is Stage.SENDING or not (self._replies and self._replies.connected):
+            return ReplyTimeout(
+                "broker",
+                f"{self._bootstrap} did not answer {within}: check that it runs and that"
+                " CONTEXT_KAFKA_BOOTSTRAP is its address",
+            )
+        if stage is Stage.TURN:
+            return ReplyTimeout(
+                "client",
+                f"no turn {within}: {self._most} requests are in flight; ask less at once, or"
+                " raise CONTEXT_MAX_IN_FLIGHT",
+            )
+        return ReplyTimeout(
+            "reply",
+            f"none {within}, though the broker took the request; is a build worker running?"
+            " (context-engine worker)",
+        )
+
+    @asynccontextmanager
+    async def _expecting(self, request: BuildRequest) -> AsyncIterator[asyncio.Future[RawMessage]]:
+        """The reply to `request`, for as long as somebody waits for it."""
         key = request.request_id.encode()
         if key in self._waiting:
             raise InvalidRequest("is already in flight; use another", field="requestId")
         reply: asyncio.Future[RawMessage] = asyncio.get_running_loop().create_future()
         self._waiting[key] = reply
         try:
-            await self._send(self._record(request))
-            return await reply
+            yield reply
         finally:
             del self._waiting[key]
+            if reply.done() and not reply.cancelled():
+                reply.exception()  # it may have come while the request was still being sent
 
     def _record(self, request: BuildRequest) -> OutgoingRecord:
         where = request.input
@@ -141,6 +186,8 @@ class ContextClient:
     async def _listen(self) -> None:
         """Reads replies, from before the first request was sent."""
         async with self._opening:
+            if self._closed:
+                raise Unavailable("client", "is closed")
             if self._reading is not None and not self._reading.done():
                 return
             if self._replies is not None:
@@ -148,6 +195,9 @@ class ContextClient:
             ready = self._topics.ready
             replies = Tail(self._bootstrap, [ready.name], max_bytes=ready.max_message_bytes)
             await replies.start()
+            if self._closed:
+                await replies.stop()
+                raise Unavailable("client", "closed before the request was sent")
             self._replies = replies
             self._reading = asyncio.create_task(self._read(replies))
 

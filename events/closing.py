@@ -1,12 +1,14 @@
-"""Stopping aiokafka's consumers within a bound, and whole, whatever the broker does."""
+"""Stopping aiokafka's clients within a bound, and whole, whatever the broker does."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import chain
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import KafkaConnectionError
 
 log = logging.getLogger(__name__)
 
@@ -14,8 +16,8 @@ STOP_SECONDS = 8.0
 ABANDON_SECONDS = 2.0
 
 
-async def stop_consumer(client: AIOKafkaConsumer) -> None:
-    """Leaves the group and disconnects; gives up after its bound.
+async def stop_consumer(client: AIOKafkaConsumer, seconds: float | None = None) -> None:
+    """Leaves the group and disconnects; gives up after `seconds`, or `STOP_SECONDS`.
 
     aiokafka's own `stop` may raise `CancelledError` when the broker is away: it awaits fetches
     that it cancelled, and leaves its connections open. A task of its own tells that from a
@@ -23,7 +25,7 @@ async def stop_consumer(client: AIOKafkaConsumer) -> None:
     """
     stopping = asyncio.ensure_future(client.stop())
     try:
-        done, _ = await asyncio.wait({stopping}, timeout=STOP_SECONDS)
+        done, _ = await asyncio.wait({stopping}, timeout=seconds or STOP_SECONDS)
     finally:
         stopping.cancel()
     if done and not stopping.cancelled() and stopping.exception() is None:
@@ -43,3 +45,35 @@ async def _abandon(client: AIOKafkaConsumer) -> None:
         task.cancel()
     tasks.add(asyncio.ensure_future(client._client.close()))
     await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
+
+
+async def stop_producer(client: AIOKafkaProducer, seconds: float) -> None:
+    """Sends what waits and disconnects; after `seconds` gives up what the broker did not take.
+
+    Whoever awaits the acknowledgement of such a record gets an error of aiokafka's: it may have
+    been written all the same.
+    """
+    stopping = asyncio.ensure_future(client.stop())
+    try:
+        done, _ = await asyncio.wait({stopping}, timeout=seconds)
+        if not done:
+            await _give_up(client, stopping)
+    finally:
+        stopping.cancel()
+    if done and not stopping.cancelled() and (error := stopping.exception()) is not None:
+        log.warning("producer did not stop in order: %s", error or type(error).__name__)
+
+
+async def _give_up(client: AIOKafkaProducer, stopping: asyncio.Future[None]) -> None:
+    """Fails what waits and cuts the connections, so that `stopping` comes to its end."""
+    waiting = client._message_accumulator
+    batches = [*waiting._pending_batches, *chain.from_iterable(waiting._batches.values())]
+    log.warning(
+        "producer closes without the broker's acknowledgement of %d records",
+        sum(batch.record_count for batch in batches),
+    )
+    for batch in batches:
+        batch._ttl = 0.0  # nothing is sent again
+    await asyncio.wait({asyncio.ensure_future(client.client.close())}, timeout=ABANDON_SECONDS / 2)
+    waiting.fail_all(KafkaConnectionError("closed before it was acknowledged"))
+    await asyncio.wait({stopping}, timeout=ABANDON_SECONDS / 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -17,9 +16,8 @@ from aiokafka.errors import (
 )
 
 from context_engine.errors import Rejected, Unavailable
+from events.closing import stop_producer
 from events.records import OutgoingRecord, Position
-
-log = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
 DEFAULT_MAX_RECORD_BYTES = 4 * MIB
@@ -105,15 +103,18 @@ class Producer:
             async with asyncio.timeout_at(deadline):
                 await client.start()
         except BaseException:
-            await self._stop_client(client)
+            await stop_producer(client, self._timeout)
             raise
         return client
 
-    async def stop(self) -> None:
-        """Send what waits and disconnect; gives up after the time-out."""
+    async def stop(self, *, patience: float | None = None) -> None:
+        """Send what waits and disconnect; gives up after `patience` seconds, or the time-out.
+
+        What was given up is counted in the log, and its `send` raises Unavailable.
+        """
         client, self._client = self._client, None
         if client is not None:
-            await self._stop_client(client)
+            await stop_producer(client, self._timeout if patience is None else patience)
 
     async def send(self, record: OutgoingRecord) -> Position:
         """Publish `record` and return its place once the broker has acknowledged it.
@@ -165,13 +166,6 @@ class Producer:
                 f"{record.topic} has {len(partitions)} partitions and no {record.partition}: "
                 "name one that exists, or none"
             )
-
-    async def _stop_client(self, client: AIOKafkaProducer) -> None:
-        try:
-            async with asyncio.timeout(self._timeout):
-                await client.stop()
-        except (KafkaError, TimeoutError, OSError) as error:
-            log.warning("producer did not stop in order: %s", _reason(error))
 
 
 def _reason(error: BaseException) -> str:

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 START_SECONDS = 15.0
 POLL_MS = 1_000
+CLOSE_SECONDS = 3.0
+"""Longest wait for an orderly end: there is no group to leave."""
 
 
 class Tail:
@@ -84,9 +86,15 @@ class Tail:
             for message in await self.poll():
                 yield message
 
+    @property
+    def connected(self) -> bool:
+        """Whether a connection to the broker stands, as far as this side knows."""
+        connections = self._client._client._conns.values()
+        return any(connection.connected() for connection in connections)
+
     async def stop(self) -> None:
         """Disconnects; gives up after its bound."""
-        await stop_consumer(self._client)
+        await stop_consumer(self._client, CLOSE_SECONDS)
 
 
 class Subscription(Generic[T]):
