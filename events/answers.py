@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from enum import Enum, auto
+from typing import assert_never
+
 from pydantic import ValidationError
 
 from context_engine.errors import (
@@ -31,6 +34,40 @@ class ReplyTimeout(Unavailable):
     """No reply came in time. The request may still be answered; ask again with a new id."""
 
     code = "reply_timeout"
+
+
+class Stage(Enum):
+    """How far a request came: its turn among others, the broker's word, the reply."""
+
+    TURN = auto()
+    SENDING = auto()
+    REPLY = auto()
+
+
+def timed_out(stage: Stage, seconds: float, bootstrap: str, most: int) -> ReplyTimeout:
+    """Says which part kept a request waiting. `most`: how many may be in flight."""
+    within = f"within {seconds:g} s"
+    match stage:
+        case Stage.TURN:
+            return ReplyTimeout(
+                "client",
+                f"no turn {within}: {most} requests are in flight; ask less at once, or raise"
+                " CONTEXT_MAX_IN_FLIGHT",
+            )
+        case Stage.SENDING:
+            return ReplyTimeout(
+                "broker",
+                f"{bootstrap} did not answer {within}: check that it runs and that"
+                " CONTEXT_KAFKA_BOOTSTRAP is its address",
+            )
+        case Stage.REPLY:
+            return ReplyTimeout(
+                "reply",
+                f"none {within}, though the broker took the request; is a build worker running?"
+                " (context-engine worker)",
+            )
+        case _:
+            assert_never(stage)
 
 
 def context_in(raw: RawMessage) -> ContextReady:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from enum import Enum, auto
 from types import TracebackType
 from typing import Self, TypeVar
 from uuid import uuid4
@@ -18,7 +17,7 @@ from context_engine.errors import InvalidRequest, Unavailable
 from context_engine.models import ContextBuildInput, invalid
 from context_engine.settings import Settings
 from events import cloudevents, messages
-from events.answers import ReplyTimeout, context_in, ready_in
+from events.answers import ReplyTimeout, Stage, context_in, ready_in, timed_out
 from events.messages import BuildOptions, BuildRequest, ContextEvicted, ContextReady
 from events.producer import Producer, RecordTooLarge
 from events.records import OutgoingRecord, Position, RawMessage
@@ -32,14 +31,6 @@ CLOSE_SECONDS = 3.0
 whole takes five seconds at most."""
 
 T = TypeVar("T")
-
-
-class Stage(Enum):
-    """How far a request came."""
-
-    TURN = auto()
-    SENDING = auto()
-    REPLY = auto()
 
 
 class ContextClient:
@@ -128,26 +119,10 @@ class ContextClient:
         except TimeoutError:
             raise self._timed_out(stage, timeout) from None
 
-    def _timed_out(self, stage: Stage, timeout: float) -> ReplyTimeout:
-        """Says which part kept the request waiting."""
-        within = f"within {timeout:g} s"
-        if stage is Stage.SENDING or not (self._replies and self._replies.connected):
-            return ReplyTimeout(
-                "broker",
-                f"{self._bootstrap} did not answer {within}: check that it runs and that"
-                " CONTEXT_KAFKA_BOOTSTRAP is its address",
-            )
-        if stage is Stage.TURN:
-            return ReplyTimeout(
-                "client",
-                f"no turn {within}: {self._most} requests are in flight; ask less at once, or"
-                " raise CONTEXT_MAX_IN_FLIGHT",
-            )
-        return ReplyTimeout(
-            "reply",
-            f"none {within}, though the broker took the request; is a build worker running?"
-            " (context-engine worker)",
-        )
+    def _timed_out(self, stage: Stage, seconds: float) -> ReplyTimeout:
+        if self._replies is None or not self._replies.connected:
+            stage = Stage.SENDING
+        return timed_out(stage, seconds, self._bootstrap, self._most)
 
     @asynccontextmanager
     async def _expecting(self, request: BuildRequest) -> AsyncIterator[asyncio.Future[RawMessage]]:
@@ -186,8 +161,7 @@ class ContextClient:
     async def _listen(self) -> None:
         """Reads replies, from before the first request was sent."""
         async with self._opening:
-            if self._closed:
-                raise Unavailable("client", "is closed")
+            self._check_open()
             if self._reading is not None and not self._reading.done():
                 return
             if self._replies is not None:
@@ -195,11 +169,17 @@ class ContextClient:
             ready = self._topics.ready
             replies = Tail(self._bootstrap, [ready.name], max_bytes=ready.max_message_bytes)
             await replies.start()
-            if self._closed:
+            try:
+                self._check_open()
+            except Unavailable:
                 await replies.stop()
-                raise Unavailable("client", "closed before the request was sent")
+                raise
             self._replies = replies
             self._reading = asyncio.create_task(self._read(replies))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("client", "closed before the request was sent")
 
     async def _read(self, replies: Tail) -> None:
         try:
