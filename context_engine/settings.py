@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from context_engine.errors import Rejected
+
+ESCAPES = "in a password write @ as %40, / as %2F, : as %3A, # as %23 and ? as %3F"
+_PLACE = r"(\[[0-9A-Fa-f:.]+\]|[^@:/?#\[\]]*)(:\d{1,5})?"
+REDIS_URL = re.compile(rf"(rediss?|unix)://([^/?#]*@)?{_PLACE}([/?#][^@]*)?")
+DATABASE_URL = re.compile(rf"postgresql\+asyncpg://([^@]*@)?{_PLACE}(/[^@?]*)?(\?.*)?")
 
 
 def _long_enough(secret: SecretStr) -> SecretStr:
@@ -17,16 +24,47 @@ def _long_enough(secret: SecretStr) -> SecretStr:
     return secret
 
 
+def _redis_url(url: str) -> str:
+    """A URL that is read otherwise than it was meant would show its password as a host or port."""
+    if REDIS_URL.fullmatch(url) is None:
+        raise ValueError(f"not of the form redis://:PASSWORD@HOST:PORT/0; {ESCAPES}")
+    return url
+
+
+def _database_url(url: SecretStr) -> SecretStr:
+    if DATABASE_URL.fullmatch(url.get_secret_value()) is None:
+        raise ValueError(
+            f"not of the form postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE; {ESCAPES}"
+        )
+    return url
+
+
+def _parsed(value: object) -> object:
+    """Text as it stands in the environment, from whatever source; other values as they are."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('not a JSON list of texts, such as ["context.ready"]') from None
+
+
 class Settings(BaseSettings):
     """Every setting with its default and unit."""
 
-    model_config = SettingsConfigDict(env_prefix="CONTEXT_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="CONTEXT_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     kafka_bootstrap: str = "127.0.0.1:9092"
     """`host:port`, several separated by commas."""
-    redis_url: str = Field("redis://127.0.0.1:6379/0", repr=False)
+    redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
+        "redis://127.0.0.1:6379/0", repr=False
+    )
     """May hold a password, so it is left out of what is printed."""
-    database_url: SecretStr = SecretStr("postgresql+asyncpg://context@127.0.0.1:5432/context")
+    database_url: Annotated[SecretStr, AfterValidator(_database_url)] = SecretStr(
+        "postgresql+asyncpg://context@127.0.0.1:5432/context"
+    )
     """An SQLAlchemy URL with the driver asyncpg; holds a password, so never logged."""
     tag_secret: Annotated[SecretStr, AfterValidator(_long_enough)]
     """HMAC key for tags that leave the engine; the same for all processes."""
@@ -53,7 +91,9 @@ class Settings(BaseSettings):
     topic_evictions: str = "context.evictions"
     topic_domain_prefix: str = "domain."
     """Followed by the kind of change: `domain.schema-change` and so on."""
-    reply_topics: tuple[str, ...] = ("context.ready",)
+    reply_topics: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parsed)] = (
+        "context.ready",
+    )
     """The allow list of reply topics, as JSON in the environment."""
     build_group: str = "context-build"
     invalidation_group: str = "context-invalidation"

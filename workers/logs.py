@@ -14,7 +14,10 @@ def configure(json_lines: bool, *, level: int = logging.INFO) -> None:
     renderer: structlog.types.Processor = (
         structlog.processors.JSONRenderer()
         if json_lines
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        # structlog's own choice shows every frame's variables: message bodies and passwords.
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     )
     structlog.configure(
         processors=[

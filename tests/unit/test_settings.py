@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+import structlog
+from pydantic import ValidationError
 
 from context_engine.settings import Settings, SettingsError, load
+from workers.house import settings_of
+from workers.logs import configure
+
+SECRET = "an-unlikely-password"
+ODD = ("pa/{}", "pa#{}", "pa?{}", "1234/{}", "{}:x@y/")
+"""Passwords that were not escaped: what follows them may be read as host, port or path."""
 
 
 def test_no_password_is_printed() -> None:
     """Neither the database's, nor Redis's, nor the secret that seals tags."""
-    secret = "an-unlikely-password"
+    secret = SECRET
     shown = repr(
         Settings.model_validate(
             {
@@ -42,3 +52,87 @@ def test_the_environment_wins_over_the_file(
     settings = load(file)
     assert settings.kafka_bootstrap == "environment:1"
     assert settings.tag_secret.get_secret_value() == "from-the-file-0000"
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("redis_url", "redis://:{}@127.0.0.1:6379/0"),
+        ("redis_url", "http://:{}@127.0.0.1:6379/0"),
+        ("database_url", "postgresql+asyncpg://u:{}@h@127.0.0.1:5432/d"),
+        ("database_url", "postgresql://u:{}@127.0.0.1:5432/d"),
+    ],
+)
+def test_a_url_that_would_be_misread_is_refused_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, name: str, url: str, odd: str
+) -> None:
+    """Named, with the remedy, and without a letter of the password; printed raw or as ours."""
+    given = url.format(odd.format(SECRET))
+    with pytest.raises(ValidationError) as raw:
+        Settings.model_validate({name: given, "tag_secret": SECRET})
+    assert SECRET not in f"{raw.value!s} {raw.value!r}"
+    monkeypatch.setenv("CONTEXT_TAG_SECRET", SECRET)
+    monkeypatch.setenv(f"CONTEXT_{name.upper()}", given)
+    with pytest.raises(SettingsError, match=f"CONTEXT_{name.upper()}: .* write @ as %40") as ours:
+        load()
+    assert SECRET not in str(ours.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("redis_url", "redis://127.0.0.1"),
+        ("redis_url", "rediss://u:p%40%2F@cache.example.org:6380/3?socket_timeout=2"),
+        ("redis_url", "redis://[::1]:6379/0"),
+        ("redis_url", "unix:///run/valkey.sock?db=1"),
+        ("database_url", "postgresql+asyncpg://context@127.0.0.1:5432/context"),
+        ("database_url", "postgresql+asyncpg://u:p%40:/@[::1]:5432/d?ssl=require"),
+        ("database_url", "postgresql+asyncpg:///d?host=/run/postgresql"),
+    ],
+)
+def test_urls_of_every_form_are_taken(name: str, url: str) -> None:
+    Settings.model_validate({name: url, "tag_secret": SECRET})
+
+
+def test_a_fault_of_another_setting_shows_no_secret() -> None:
+    """pydantic's own words quote the whole input where something is missing."""
+    with pytest.raises(ValidationError) as raw:
+        Settings.model_validate(
+            {"redis_url": f"redis://:{SECRET}@h/0", "tag_secret": "short", "cache_ttl_seconds": 0}
+        )
+    assert SECRET not in str(raw.value)
+
+
+def test_lists_are_read_alike_from_the_environment_and_for_a_house(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same text, the same topics; text that is no JSON is a typed error, not a traceback."""
+    env = {"CONTEXT_TAG_SECRET": SECRET, "CONTEXT_REPLY_TOPICS": '["context.ready", "mine"]'}
+    assert settings_of(env).reply_topics == ("context.ready", "mine")
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert load().reply_topics == ("context.ready", "mine")
+    monkeypatch.setenv("CONTEXT_REPLY_TOPICS", "context.ready")
+    with pytest.raises(SettingsError, match=r"CONTEXT_REPLY_TOPICS: .*JSON list"):
+        load()
+
+
+@pytest.mark.parametrize("json_lines", [True, False])
+def test_a_traceback_in_the_log_shows_no_variables(
+    monkeypatch: pytest.MonkeyPatch, json_lines: bool
+) -> None:
+    """They hold message bodies and addresses with passwords."""
+    told = StringIO()
+    monkeypatch.setattr(sys, "stderr", told)
+    try:
+        configure(json_lines)
+        password = SECRET.upper()
+        try:
+            raise ValueError(f"a fault of {len(password)}")
+        except ValueError:
+            structlog.get_logger("test").exception("met a fault")
+    finally:
+        structlog.reset_defaults()
+    assert "a fault of 20" in told.getvalue()
+    assert SECRET.upper() not in told.getvalue()

@@ -13,6 +13,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,  # they hold addresses with passwords
     help="""Gives AI agents user-scoped, explainable context, and takes it back when it stops
     being true.
 

@@ -32,6 +32,7 @@ def create_engine(settings: Settings) -> AsyncEngine:
     timeout_ms = int(settings.statement_timeout_seconds * 1000)
     engine = create_async_engine(
         settings.database_url.get_secret_value(),
+        hide_parameters=True,  # its errors reach the logs, where nobody's data belongs
         pool_size=settings.database_pool_size,
         max_overflow=0,
         pool_timeout=CONNECT_SECONDS,
