@@ -17,7 +17,7 @@ from context_engine.adapters.sql.services import DomainServices
 from context_engine.adapters.sql.snapshots import SqlSnapshots
 from context_engine.builder import Builder, Limits
 from context_engine.engine import ContextEngine
-from context_engine.ports import ContextCache, Domain, Snapshots
+from context_engine.ports import ContextCache, Domain
 from context_engine.repository import ContextRepository, Lifetimes
 from context_engine.settings import Settings, load
 
@@ -29,7 +29,7 @@ class Parts:
     settings: Settings
     database: AsyncEngine
     domain: Domain
-    snapshots: Snapshots
+    snapshots: SqlSnapshots
     cache: ContextCache
     engine: ContextEngine
     services: DomainServices

@@ -2,7 +2,7 @@
 
 Rows are held while they are published and noted as published in the same transaction: a relay
 that dies in between leaves them to the next, which publishes them again. Several relays skip
-each other's rows.
+each other's rows. Beside it the relay removes evidence that is past its days.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from events.producer import Producer, RecordRefused
 from events.records import OutgoingRecord, Position
 from events.topics import Topics
 from workers.backoff import Patience, reach
+from workers.retention import retain
 from workers.runner import ExitCode
 
 log = structlog.get_logger(__name__)
@@ -156,9 +157,14 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         # Nothing here needs the cache: changes must get out without it.
         await reach(relaying.lag, Patience(START_SECONDS), stop)
         await producer.start()
+        cleaning = asyncio.create_task(
+            retain(parts.snapshots, settings.snapshot_retention_days, stop)
+        )
         try:
             ready()
             return await relay(relaying, parts.outbox, stop, Patience(settings.stall_seconds))
         finally:
+            cleaning.cancel()
+            await asyncio.gather(cleaning, return_exceptions=True)
             await parts.outbox.close()
             await producer.stop()

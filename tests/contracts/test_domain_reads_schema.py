@@ -212,12 +212,16 @@ async def test_evidence_is_kept_as_it_was(database: AsyncEngine) -> None:
 
 
 async def test_evidence_is_listed_by_workspace_and_cleaned_by_age(database: AsyncEngine) -> None:
-    """The newest first, within the limit; what is older goes and is counted."""
+    """The newest first, within the limit; what is older goes, the oldest first, and is counted."""
     snapshots = SqlSnapshots(database)
     for days in range(5):
         await snapshots.save(record(f"c{days}", age=days))
     await snapshots.save(record("x", workspace="other"))
     assert [r.context_id for r in await snapshots.list("w", limit=3)] == ["c0", "c1", "c2"]
-    assert await snapshots.clean(datetime(2026, 5, 1, tzinfo=UTC) - timedelta(days=2)) == 2
+    before = datetime(2026, 5, 1, tzinfo=UTC) - timedelta(days=2)
+    assert await snapshots.clean(before, limit=1) == 1
+    assert [r.context_id for r in await snapshots.list("w")] == ["c0", "c1", "c2", "c3"]
+    assert await snapshots.clean(before) == 1
+    assert await snapshots.clean(before) == 0
     assert [r.context_id for r in await snapshots.list("w")] == ["c0", "c1", "c2"]
     assert len(await snapshots.list("other")) == 1

@@ -8,17 +8,19 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql.outbox import SqlOutbox
 from context_engine.adapters.sql.services import DomainServices
+from context_engine.adapters.sql.snapshots import SqlSnapshots
 from context_engine.changes import AnyChange, domain_change, kind_of
 from context_engine.errors import Unavailable
-from context_engine.ports import OutboxBatch, OutboxSource
+from context_engine.ports import OutboxBatch, OutboxSource, SnapshotRecord
 from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.producer import Producer, RecordTooLarge
@@ -30,7 +32,7 @@ from tests.support.services import ANA, outbox
 from workers.backoff import Patience
 from workers.house import settings_of
 from workers.localstack import LocalStack
-from workers.relay import Relay, relay
+from workers.relay import Relay, relay, run
 from workers.runner import ExitCode
 
 
@@ -213,6 +215,23 @@ async def test_a_broker_that_comes_back_gets_everything(line: Line) -> None:
     assert await line.source.lag() is None
 
 
+def evidence(id: str, at: datetime) -> SnapshotRecord:
+    return SnapshotRecord(
+        context_id=id,
+        context_hash="h",
+        workspace_id="w",
+        user_id="ana",
+        scope_key="k",
+        source="build",
+        summary="",
+        context=b"{}",
+        compression={},
+        operator_trace={},
+        generated_at=at,
+        request_id=None,
+    )
+
+
 # -- running -----------------------------------------------------------------------------------
 
 
@@ -233,6 +252,26 @@ async def test_a_commit_wakes_the_relay(line: Line, services: DomainServices) ->
     async with asyncio.timeout(5):
         assert await work == ExitCode.OK
     assert sorted(took)[len(took) // 2] < 0.5
+
+
+async def test_a_relay_removes_evidence_that_is_past_its_days(
+    line: Line, database_url: str
+) -> None:
+    """By CONTEXT_SNAPSHOT_RETENTION_DAYS, beside its work; what is younger stays."""
+    changes = {"database_url": SecretStr(database_url), "snapshot_retention_days": 2}
+    settings = line.settings.model_copy(update=changes)
+    snapshots = SqlSnapshots(line.database)
+    now = datetime.now(UTC)
+    for days in (1, 3):
+        await snapshots.save(evidence(f"c{days}", now - timedelta(days=days)))
+    stop, ready = asyncio.Event(), asyncio.Event()
+    work = asyncio.create_task(run(settings, ready=ready.set, stop=stop))
+    async with asyncio.timeout(20):
+        while await snapshots.get("c3") is not None:
+            pass
+    stop.set()
+    assert await work == ExitCode.OK
+    assert await snapshots.get("c1") is not None
 
 
 async def test_what_was_published_long_ago_is_forgotten(line: Line) -> None:

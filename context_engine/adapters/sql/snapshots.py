@@ -77,9 +77,19 @@ class SqlSnapshots:
         async with database_faults(), self._single.connect() as connection:
             return [_record(row) for row in await connection.execute(statement)]
 
-    async def clean(self, before: datetime) -> int:
-        """Removes what was generated before; returns how many. Raises `Unavailable`."""
-        statement = delete(t.snapshots).where(t.snapshots.c.generated_at < before)
+    async def clean(self, before: datetime, *, limit: int = 500) -> int:
+        """Removes the oldest that were generated before, at most `limit`; how many.
+
+        Two that clean at once do not wait for each other. Raises `Unavailable`.
+        """
+        oldest = (
+            select(t.snapshots.c.context_id)
+            .where(t.snapshots.c.generated_at < before)
+            .order_by(t.snapshots.c.generated_at)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        statement = delete(t.snapshots).where(t.snapshots.c.context_id.in_(oldest))
         async with database_faults(), self._engine.begin() as connection:
             return (await connection.execute(statement)).rowcount
 
