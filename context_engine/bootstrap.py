@@ -87,7 +87,18 @@ async def check(wired: Parts) -> None:
     """
     async with wired.domain.snapshot():
         pass
-    await wired.cache.ping()
+    await check_cache(wired)
+
+
+async def check_cache(wired: Parts) -> None:
+    """Whether the cache answers, and can keep the promise: its version, its role, its replicas.
+
+    Raises `Unavailable`, which says what to change.
+    """
+    if isinstance(wired.cache, RedisCache):
+        await wired.cache.check()
+    else:
+        await wired.cache.ping()
 
 
 @asynccontextmanager
