@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 
 import structlog
 
@@ -45,14 +45,32 @@ class Patience:
         return True
 
 
-async def reach(
-    ask: Callable[[], Awaitable[object]], patience: Patience, stop: asyncio.Event
-) -> None:
-    """Asks a part until it answers. Raises `Unavailable` at the end of patience, or at a stop."""
+async def reach(ask: Callable[[], Awaitable[object]], patience: Patience) -> None:
+    """Asks a part until it answers. Raises `Unavailable` at the end of patience."""
+    never = asyncio.Event()
     while True:
         try:
             await ask()
             return
         except Unavailable as away:
-            if stop.is_set() or not await patience.wait(away, stop):
+            if not await patience.wait(away, never):
                 raise
+
+
+async def unless(stop: asyncio.Event, start: Coroutine[object, object, None]) -> bool:
+    """Whether `start` came to its end before `stop` was set; if not, it is given up.
+
+    For what a worker does before it has taken anything: told to stop there, it just leaves.
+    """
+    starting = asyncio.ensure_future(start)
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            return False
+        starting.result()
+        return True
+    finally:
+        for task in (starting, stopped):
+            task.cancel()
+        await asyncio.gather(starting, stopped, return_exceptions=True)

@@ -32,8 +32,8 @@ from events.producer import Producer, RecordRefused
 from events.records import OutgoingRecord, RawMessage
 from events.topics import DEAD_LETTER_SUFFIX, Topics
 from workers.app import BuildWorkerConfig
-from workers.backoff import Patience, reach
-from workers.runner import Limits, serve
+from workers.backoff import Patience, reach, unless
+from workers.runner import ExitCode, Limits, serve
 
 log = structlog.get_logger(__name__)
 
@@ -174,8 +174,8 @@ class Fault(ContextEngineError):
     code = "internal"
 
 
-async def main(settings: Settings, *, ready: Callable[[], None]) -> int:
-    """Runs the build worker until a signal or a reason to leave; the exit code."""
+async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Event) -> int:
+    """Runs the build worker until `stop` or a reason to leave; the exit code."""
     topics = Topics.of(settings)
     producer = Producer(
         settings.kafka_bootstrap,
@@ -183,10 +183,14 @@ async def main(settings: Settings, *, ready: Callable[[], None]) -> int:
         max_record_bytes={t.name: t.max_message_bytes for t in topics.all()},
     )
     async with bootstrap.parts(settings) as parts:
-        # Nothing was taken yet, so a signal in the meantime may end the process as it is.
-        await reach(lambda: bootstrap.check(parts), Patience(START_SECONDS), asyncio.Event())
-        await producer.start()
+
+        async def start() -> None:
+            await reach(lambda: bootstrap.check(parts), Patience(START_SECONDS))
+            await producer.start()
+
         try:
+            if not await unless(stop, start()):
+                return ExitCode.OK
             handler = BuildHandler(parts.engine, topics, settings)
             config = BuildWorkerConfig(
                 bootstrap=settings.kafka_bootstrap,
@@ -198,6 +202,7 @@ async def main(settings: Settings, *, ready: Callable[[], None]) -> int:
                 config,
                 handler,
                 producer,
+                stop=stop,
                 max_in_flight=settings.max_in_flight,
                 on_refused=handler.substitute,
                 on_ready=ready,

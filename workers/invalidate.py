@@ -28,7 +28,7 @@ from events.messages import ContextEvicted
 from events.producer import Producer
 from events.records import OutgoingRecord, Position, RawMessage
 from events.topics import Topics
-from workers.backoff import Patience, reach
+from workers.backoff import Patience, reach, unless
 from workers.change_reader import Poison, read
 from workers.runner import ExitCode
 from workers.watchdog import Stalled, Watchdog
@@ -251,11 +251,16 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         max_bytes=max(topic.max_message_bytes for topic in topics.changes()),
     )
     async with bootstrap.parts(settings) as parts:
-        # Nothing here reads the database: a revocation must not wait for it.
-        await reach(parts.cache.ping, Patience(START_SECONDS), stop)
-        await producer.start()
-        try:
+
+        async def start() -> None:
+            # Nothing here reads the database: a revocation must not wait for it.
+            await reach(lambda: bootstrap.check_cache(parts), Patience(START_SECONDS))
+            await producer.start()
             await consumer.start()
+
+        try:
+            if not await unless(stop, start()):
+                return ExitCode.OK
             try:
                 ready()
                 applier = ChangeApplier(Invalidator(parts.cache), producer, topics, settings)

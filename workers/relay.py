@@ -22,7 +22,7 @@ from events import cloudevents, messages
 from events.producer import Producer, RecordRefused
 from events.records import OutgoingRecord, Position
 from events.topics import Topics
-from workers.backoff import Patience, reach
+from workers.backoff import Patience, reach, unless
 from workers.retention import retain
 from workers.runner import ExitCode
 
@@ -154,17 +154,24 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
     )
     async with bootstrap.parts(settings) as parts:
         relaying = Relay(parts.outbox, producer, topics)
-        # Nothing here needs the cache: changes must get out without it.
-        await reach(relaying.lag, Patience(START_SECONDS), stop)
-        await producer.start()
-        cleaning = asyncio.create_task(
-            retain(parts.snapshots, settings.snapshot_retention_days, stop)
-        )
+
+        async def start() -> None:
+            # Nothing here needs the cache: changes must get out without it.
+            await reach(relaying.lag, Patience(START_SECONDS))
+            await producer.start()
+
         try:
-            ready()
-            return await relay(relaying, parts.outbox, stop, Patience(settings.stall_seconds))
+            if not await unless(stop, start()):
+                return ExitCode.OK
+            cleaning = asyncio.create_task(
+                retain(parts.snapshots, settings.snapshot_retention_days, stop)
+            )
+            try:
+                ready()
+                return await relay(relaying, parts.outbox, stop, Patience(settings.stall_seconds))
+            finally:
+                cleaning.cancel()
+                await asyncio.gather(cleaning, return_exceptions=True)
         finally:
-            cleaning.cancel()
-            await asyncio.gather(cleaning, return_exceptions=True)
             await parts.outbox.close()
             await producer.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -47,19 +46,19 @@ async def serve(
     handler: Handler,
     producer: Producer,
     *,
+    stop: asyncio.Event,
     max_in_flight: int = 256,
     on_refused: RefusedHandler | None = None,
     on_ready: Callable[[], None] = lambda: None,
     limits: Limits = Limits(),
 ) -> ExitCode:
-    """Answer requests until SIGTERM or SIGINT, or until something ends it; the reason as a code.
+    """Answer requests until `stop`, or until something ends it; the reason as a code.
 
     `producer` must be started, and is stopped by whoever started it. `on_ready` is called once,
     when partitions are assigned and requests are taken.
     """
     requests = BuildAgent(handler, producer, max_in_flight=max_in_flight, on_refused=on_refused)
     app = BuildApp(config, requests)
-    stop = _stop_signal()
     async with LoopGuard(hang_seconds=limits.stall):
         code = await _live(app, requests, stop, on_ready, limits)
         with _ForcedExit(after=limits.stop, code=code):
@@ -169,14 +168,6 @@ async def _bounded(what: str, work: Awaitable[object], seconds: float) -> None:
         log.warning("build worker gave up waiting", step=what, seconds=seconds)
     except Exception as error:  # noqa: BLE001 - it leaves in any case, and says what failed
         log.warning("build worker left a step undone", step=what, error=repr(error))
-
-
-def _stop_signal() -> asyncio.Event:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return stop
 
 
 class _ForcedExit:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from context_engine.errors import Unavailable
+from workers.signals import stop_requested
 
 WORKERS = ("build", "invalidate", "relay")
 STOP_SECONDS = 25.0
@@ -131,10 +132,7 @@ async def first_exit(made: Mapping[str, WorkerProcess]) -> tuple[str, int]:
 
 async def run_all(*, say: Callable[[str], object]) -> int:
     """The three workers until a signal, or until one of them ends: then the rest end too."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_requested()
     async with workers() as made:
         say("workers ready")
         ended = asyncio.create_task(first_exit(made))

@@ -16,6 +16,7 @@ from events.records import OutgoingRecord, RawMessage
 from workers import runner
 from workers.app import BuildWorkerConfig
 from workers.build_agent import Outcome
+from workers.signals import stop_requested
 
 SLOW_SECONDS = 1.0
 
@@ -46,6 +47,7 @@ async def main() -> int:
             ),
             handle,
             producer,
+            stop=stop_requested(),
             on_ready=lambda: print("ready", flush=True),
         )
     finally:

@@ -317,10 +317,10 @@ class Late:
 
 async def test_a_part_that_is_late_at_the_start_is_waited_for() -> None:
     late = Late(ever=True)
-    await reach(late, Patience(5.0), asyncio.Event())
+    await reach(late, Patience(5.0))
     assert late.asked == 3
 
 
 async def test_a_part_that_stays_away_at_the_start_is_told() -> None:
     with pytest.raises(Unavailable, match="is away"):
-        await reach(Late(ever=False), Patience(0.2), asyncio.Event())
+        await reach(Late(ever=False), Patience(0.2))

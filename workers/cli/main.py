@@ -34,7 +34,7 @@ app.add_typer(domain.app, name="domain")
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Runs the command that the arguments name."""
     try:
         app()
     except ContextEngineError as error:

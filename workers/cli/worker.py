@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Protocol
 
@@ -13,6 +12,7 @@ from context_engine.settings import Settings
 from workers import supervisor
 from workers.cli.shared import config, console
 from workers.logs import configure
+from workers.signals import stop_requested
 
 app = typer.Typer(no_args_is_help=True, help="Runs a worker in the foreground.")
 
@@ -20,7 +20,7 @@ JsonLogs = Annotated[bool, typer.Option("--json", help="Log lines as JSON.")]
 
 
 class Run(Protocol):
-    """What every worker but the build worker offers."""
+    """What every worker offers."""
 
     def __call__(
         self, settings: Settings, *, ready: Callable[[], None], stop: asyncio.Event
@@ -33,12 +33,8 @@ def say_ready(name: str) -> Callable[[], None]:
 
 
 async def until_signalled(run: Run, settings: Settings, name: str) -> int:
-    """Runs a worker until SIGTERM or SIGINT asks it to finish; the exit code."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return await run(settings, ready=say_ready(name), stop=stop)
+    """Runs a worker until SIGTERM or SIGINT asks it to finish; the exit code, 0 in that case."""
+    return await run(settings, ready=say_ready(name), stop=stop_requested())
 
 
 @app.command()
@@ -47,12 +43,12 @@ def build(json_logs: JsonLogs = False) -> None:
 
     Example: context-engine worker build
     """
-    from workers.build import main
+    from workers.build import run as answer
     from workers.runner import run
 
     settings = config()
     configure(json_logs)
-    raise typer.Exit(run(main(settings, ready=say_ready("build"))))
+    raise typer.Exit(run(until_signalled(answer, settings, "build")))
 
 
 @app.command()
