@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 from context_engine.settings import Settings
 from events.messages import BuildRequest
+from events.schema import schema_of
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -32,3 +34,13 @@ def test_the_request_in_the_documentation_is_one() -> None:
     (example,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
     request = BuildRequest.model_validate_json(example)
     assert request.model_dump(mode="json", exclude_unset=True)["input"]["tableIds"] == ["tbl-tasks"]
+
+
+def test_the_changes_that_the_documentation_names_are_some() -> None:
+    """By their type, in the union or as a CloudEvents type."""
+    text = (ROOT / "docs" / "messages.md").read_text()
+    named = set(re.findall(r"`(?:domain\.)?([a-z-]+\.changed)`", text))
+    known = set(re.findall(r'"const": "([a-z-]+\.changed)"', json.dumps(schema_of("DomainChange"))))
+    assert "member.changed" in named
+    assert "project.changed" in named
+    assert named <= known
