@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from context_engine.adapters.sql import tables as t
+from context_engine.errors import ReplyRefused
 from context_engine.models import ContextBuildInput
 from context_engine.settings import Settings
 from events import cloudevents, messages
@@ -21,6 +23,7 @@ from events.records import Headers, OutgoingRecord, RawMessage
 from events.tail import Tail
 from events.topics import DEAD_LETTER_SUFFIX, MIB, Topics
 from tests.support.schemas import validate_message
+from tests.support.world import World
 from workers.supervisor import WorkerProcess
 
 WAIT_SECONDS = 20.0
@@ -169,4 +172,27 @@ async def test_replies_that_cannot_be_delivered_become_failures(
     for id in (elsewhere, nowhere):
         assert wire.failure(id).code == "reply_refused"
         assert correlation in wire.replies[id][0].headers
+    assert (await client.request(GOOD)).context.user.id == "ana"
+
+
+async def test_a_context_over_the_limit_of_its_topic_becomes_a_failure(
+    wire: Wire, client: ContextClient, world: World
+) -> None:
+    """More than 4 MiB: told on the default topic, wherever the reply was to go; not buried."""
+    workspace, named = f"wide-{token_hex(4)}", token_hex(8)
+    await world.add(t.workspaces, {"id": workspace, "name": "名" * 2 * MIB})
+    await world.add(t.members, {"workspace_id": workspace, "user_id": "ana", "role": "admin"})
+    with pytest.raises(ReplyRefused, match="takes at most"):
+        await client.request(GOOD.model_copy(update={"workspace_id": workspace, "table_ids": ()}))
+    place = ("kafka_replyPartition", (3).to_bytes(4, "big"))
+    correlation = ("kafka_correlationId", b"\x00\xff")
+    key = await wire.send(
+        request(named, workspaceId=workspace),
+        event(("kafka_replyTopic", b"context.ready"), place, correlation),
+    )
+    await wire.until({named})
+    said = wire.failure(named)
+    assert (said.code, said.retryable) == ("reply_refused", False)
+    assert correlation in wire.replies[named][0].headers
+    assert key not in wire.dead
     assert (await client.request(GOOD)).context.user.id == "ana"
