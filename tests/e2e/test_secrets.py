@@ -15,6 +15,8 @@ from workers.localstack import LocalStack
 from workers.runner import ExitCode
 from workers.supervisor import WorkerProcess
 
+pytestmark = pytest.mark.timeout(120)
+
 SECRET = "an-unlikely-password"
 NOWHERE = "127.0.0.1:1"
 
@@ -41,7 +43,7 @@ async def test_a_worker_that_is_refused_or_finds_nobody_tells_no_password(
         log = tmp_path / f"{number}.log"
         worker = WorkerProcess(name, stack.env() | {setting: url}, log)
         with pytest.raises(Unavailable, match=f"exit code {int(ExitCode.UNAVAILABLE)}"):
-            await worker.start()
+            await worker.start(timeout=100.0)
         return await asyncio.to_thread(log.read_text)
 
     for said in await asyncio.gather(*(left(n, *one) for n, one in enumerate(wrong(stack)))):

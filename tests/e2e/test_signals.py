@@ -17,6 +17,8 @@ from workers.localstack import LocalStack
 from workers.runner import ExitCode
 from workers.supervisor import WORKERS
 
+pytestmark = pytest.mark.timeout(120)
+
 NOWHERE = "127.0.0.1:1"
 AWAY = {
     "build": {"CONTEXT_DATABASE_URL": f"postgresql+asyncpg://u@{NOWHERE}/d"},
@@ -43,7 +45,7 @@ async def started(name: str, env: Mapping[str, str]) -> AsyncIterator[Process]:
 async def left(process: Process, number: signal.Signals) -> int | None:
     """Its exit code after that signal, within what a supervisor waits."""
     process.send_signal(number)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(40):
         await process.communicate()
     return process.returncode
 
@@ -63,7 +65,7 @@ async def test_a_signal_in_its_first_seconds_ends_it_in_order(
 ) -> None:
     """While it imports, reaches its parts, or joins its group."""
     async with started("build", stack.env()) as process:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(40):
             # Nothing announces it.
             while not catches(process):  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
@@ -78,7 +80,7 @@ async def test_a_signal_while_a_part_is_waited_for_ends_it_in_order(
     """Nothing was taken: it neither waits out its patience nor reports a part that is away."""
     async with started(name, stack.env() | AWAY[name]) as process:
         assert process.stderr is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(40):
             while b"waiting for a part" not in await process.stderr.readline():
                 pass
         assert await left(process, signal.SIGTERM) == ExitCode.OK
@@ -88,7 +90,7 @@ async def test_a_signal_while_the_broker_is_waited_for_ends_it_in_order(stack: L
     env = stack.env() | {"CONTEXT_KAFKA_BOOTSTRAP": NOWHERE}
     async with started("invalidate", env) as process:
         assert process.stderr is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(40):
             while b"connect" not in (await process.stderr.readline()).lower():
                 pass
         assert await left(process, signal.SIGTERM) == ExitCode.OK

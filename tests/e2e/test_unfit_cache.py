@@ -14,6 +14,8 @@ from workers.localstack.valkey import Valkey
 from workers.runner import ExitCode
 from workers.supervisor import WorkerProcess
 
+pytestmark = pytest.mark.timeout(120)
+
 
 async def test_a_replica_is_refused_with_what_to_do(stack: LocalStack, tmp_path: Path) -> None:
     """It answers every command that only asks, and would be noticed at the first write."""
@@ -24,7 +26,7 @@ async def test_a_replica_is_refused_with_what_to_do(stack: LocalStack, tmp_path:
         log = tmp_path / f"{name}.log"
         worker = WorkerProcess(name, stack.env() | {"CONTEXT_REDIS_URL": replica.url}, log)
         with pytest.raises(Unavailable, match=f"exit code {int(ExitCode.UNAVAILABLE)}"):
-            await worker.start()
+            await worker.start(timeout=100.0)
         return await asyncio.to_thread(log.read_text)
 
     try:
