@@ -325,6 +325,15 @@ async def test_a_fill_under_another_reign_is_refused(store: RedisStore) -> None:
     assert not await is_hit(store)
 
 
+async def may_not_ask(store: RedisStore) -> None:
+    """A hosted store that forbids to read its settings is taken at its word."""
+    await store.redis.acl_setuser(
+        "hosted", enabled=True, passwords=["+word"], categories=["+@all"], commands=["-config"]
+    )
+    async with RedisCache(store.url.replace(":secret@", "hosted:word@"), settings()) as hosted:
+        await hosted.check()
+
+
 async def test_with_replicas_the_start_asks_for_a_guarded_primary(
     store: RedisStore, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -342,6 +351,7 @@ async def test_with_replicas_the_start_asks_for_a_guarded_primary(
                 await asyncio.sleep(0.05)
         with pytest.raises(Unavailable, match="min-replicas-to-write"):
             await store.cache.check()
+        await may_not_ask(store)
         await store.redis.config_set("min-replicas-to-write", 1)
         await store.cache.check()
     finally:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
 from context_engine import keys
 from context_engine.adapters.redis import packs
@@ -163,18 +164,26 @@ class RedisCache:
         """
         async with bounded(self._link.timeout):
             server = await self._link.redis.info()
-            limits = await self._link.redis.config_get("min-replicas-to-write")
+            unguarded = server.get("connected_slaves", 0) and await self._takes_writes_alone()
         if int(str(server["redis_version"]).split(".", 1)[0]) < 7:
             raise Unavailable("redis", "older than 7.0; use Redis 7 or newer, or Valkey")
         if server["role"] != "master":
             raise Unavailable("redis", "this is a replica; give the address of the primary")
-        kept = {_text(name): _text(value) for name, value in limits.items()}
-        if server.get("connected_slaves", 0) and kept.get("min-replicas-to-write", "0") == "0":
+        if unguarded:
             raise Unavailable(
                 "redis",
                 "replicas are connected, but min-replicas-to-write is 0, so that a primary that"
                 " was cut off would go on answering; set it to 1",
             )
+
+    async def _takes_writes_alone(self) -> bool:
+        """Whether it goes on without its replicas. Hosted stores forbid to ask; they see to it."""
+        try:
+            limits = await self._link.redis.config_get("min-replicas-to-write")
+        except ResponseError:
+            return False
+        kept = {_text(name): _text(value) for name, value in limits.items()}
+        return kept.get("min-replicas-to-write", "0") == "0"
 
 
 def _epoch() -> str:
