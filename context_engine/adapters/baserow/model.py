@@ -107,7 +107,10 @@ def read_schema(top: At, prefix: str) -> Schema:
         raise top.broken("export", f"has no database; {AGAIN}")
     schema = Schema(prefix, tuple(tables), {f.id: f for t in tables for f in t.fields}, gaps)
     for one in schema.fields.values():
-        _check_ends(one, schema, seen_tables)
+        if one.link_table is not None and one.link_table not in seen_tables:
+            raise _nowhere(one, "link_row_table_id", f"table {one.link_table}")
+    for one in schema.fields.values():
+        _check_ends(one, schema)
     return schema
 
 
@@ -146,11 +149,9 @@ def _choices(at: At, seen: set[int], gaps: list[Gap], of: At) -> dict[int, str]:
     return texts
 
 
-def _check_ends(field: Field, schema: Schema, tables: set[int]) -> None:
-    """A link leads to a table, and a computed field to fields, that the file has."""
+def _check_ends(field: Field, schema: Schema) -> None:
+    """A link has its other side, and a computed field the fields that it is made of."""
     if field.link_table is not None:
-        if field.link_table not in tables:
-            raise _nowhere(field, "link_row_table_id", f"table {field.link_table}")
         back = schema.fields.get(field.link_back) if field.link_back is not None else None
         if field.link_back is not None and (
             back is None or (back.table, back.link_table) != (field.link_table, field.table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from context_engine.adapters.baserow.fields import map_field
 from context_engine.adapters.baserow.model import ID_PREFIX_CHARS, Schema, read_schema
 from context_engine.adapters.baserow.rows import read_links, read_rows
-from context_engine.adapters.baserow.source import At, parse
+from context_engine.adapters.baserow.source import AGAIN, At, parse
 from context_engine.adapters.baserow.views import read_views
 from context_engine.errors import BrokenFile, InvalidRequest
 from context_engine.loading import Gap, NewTable, NewWorkspace, Progress, silent
@@ -66,7 +66,9 @@ def _name(top: At) -> str:
     """The file's own name, else that of its first database."""
     if "name" in top.raw:
         return top.text("name")
-    return next((one.text("name") for one in top.objects("export")), "")
+    for one in top.objects("export"):
+        return one.text("name")
+    raise top.broken("export", f"has no database; {AGAIN}")
 
 
 def _count_rows(schema: Schema, most: int) -> int:
