@@ -198,10 +198,9 @@ class PlainFile:
         op, operand = one["type"], one["value"]
         value = self.value(one["field_id"], row, sees)
         match op:
-            case "empty":
-                return value in (None, "", [], False)
-            case "not_empty":
-                return value not in (None, "", [], False)
+            case "empty" | "not_empty":
+                nothing = value is None or value is False or value in ("", [])
+                return nothing == (op == "empty")
             case "boolean":
                 return bool(value) == (operand in ("1", "true"))
             case "equal" | "not_equal":
