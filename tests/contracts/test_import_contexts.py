@@ -131,9 +131,9 @@ async def test_all_tables_at_once_take_no_more_statements_than_one(
     """Every table with its count, every link between two of them once."""
     plain, prefix = overlay.plain, overlay.workspace.id
     ids = [f"{prefix}-t{table}" for table in plain.tables]
-    with Statements(database) as one:
+    async with Statements(database) as one:
         await context(engine, overlay, VIEWER, tableIds=ids[:1])
-    with Statements(database) as all_of_them:
+    async with Statements(database) as all_of_them:
         found = await context(engine, overlay, VIEWER, tableIds=ids)
     assert len(one.reading) == len(all_of_them.reading)
     assert {number(x["id"]): x["recordCount"]["value"] for x in found["tables"]} == {
