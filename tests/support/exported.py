@@ -116,3 +116,57 @@ def tables(document: dict[str, Any]) -> list[Any]:
 
 def as_bytes(document: dict[str, Any]) -> bytes:
     return json.dumps(document).encode()
+
+
+def generated(rows: int, *, of: int = 4) -> dict[str, Any]:
+    """`of` tables of `rows` rows in all, each row but those of the first linked to one of it."""
+    each = rows // of
+    made = [_generated(number, each) for number in range(of)]
+    for row in made[0]["rows"]:
+        row |= {f"field_{number + 8}": [] for number in range(1, of)}
+    for number, table in enumerate(made[1:], 1):
+        for row in table["rows"]:
+            (to,) = row[f"field_{number * 100 + 7}"]
+            made[0]["rows"][to - 1][f"field_{number + 8}"].append(row["id"])
+        link = _field(number + 8, "link_row", f"Of {number}", link_row_table_id=number + 1,
+                      link_row_related_field_id=number * 100 + 7)  # fmt: skip
+        made[0]["fields"].append(link)
+    return {
+        "name": f"Generated {rows}",
+        "export": [{"id": 1, "type": "database", "name": "Generated", "tables": made}],
+    }
+
+
+def _generated(number: int, rows: int) -> dict[str, Any]:
+    f = number * 100
+    fields = [
+        _field(f + 1, "text", "Name", primary=True),
+        _field(f + 2, "long_text", "Notes"),
+        _field(f + 3, "number", "Amount"),
+        _field(f + 4, "date", "Due", date_include_time=False),
+        _field(f + 5, "single_select", "State", select_options=[
+            {"id": f + n, "value": value} for n, value in enumerate(("new", "open", "done"))]),
+        _field(f + 6, "email", "Contact"),
+    ]  # fmt: skip
+    if number:
+        fields.append(_field(f + 7, "link_row", "Of", link_row_table_id=1,
+                             link_row_related_field_id=number + 8))  # fmt: skip
+    made = []
+    for n in range(rows):
+        row = _row(
+            n + 1,
+            **{
+                f"field_{f + 1}": f"Thing {number}.{n}",
+                f"field_{f + 2}": f"What there is to say of it, at some length, number {n}.",
+                f"field_{f + 3}": f"{n}.25",
+                f"field_{f + 4}": f"2026-{1 + n % 12:02d}-{1 + n % 28:02d}",
+                f"field_{f + 5}": f + n % 3,
+                f"field_{f + 6}": f"person{n % 97}@x.example",
+            },
+        )
+        if number:
+            row[f"field_{f + 7}"] = [1 + n * 7 % rows]
+        made.append(row)
+    views = [view(f + 1, number + 1), view(f + 2, number + 1, [filter_(f + 3, "higher_than", "5")])]
+    return {"id": number + 1, "name": f"Table {number}", "order": number, "fields": fields,
+            "views": views, "rows": made}  # fmt: skip
