@@ -11,15 +11,18 @@ from pydantic import JsonValue
 
 from context_engine.adapters.baserow.fields import with_time
 from context_engine.adapters.baserow.model import Field
-from context_engine.adapters.baserow.source import AGAIN, clean
-from context_engine.errors import BrokenFile
+from context_engine.adapters.baserow.source import AGAIN, fault_of
 
-Convert = Callable[[JsonValue, str], JsonValue]
-"""A cell that is not null, and its place, as it is stored; None for an empty one."""
+Convert = Callable[[JsonValue], JsonValue]
+"""A cell that is not null as it is stored; None for an empty one. Raises `Wrong`."""
 
 TEXT_CHARS = 100_000
 """Longest text in a cell."""
 BIGGEST = Decimal(10) ** 100
+
+
+class Wrong(Exception):
+    """A cell that is not of its field's type; whoever knows its place says where."""
 
 
 def converter(field: Field) -> Convert | None:
@@ -31,28 +34,28 @@ def converter(field: Field) -> Convert | None:
     return _CONVERTERS.get(field.type)
 
 
-def time_of(value: JsonValue, place: str) -> datetime | None:
-    """A point in time as the file tells them."""
-    if value is None:
-        return None
+def time_of(value: JsonValue) -> datetime:
+    """A point in time as the file tells them. Raises `Wrong`."""
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         at = None
     if at is None:
-        raise BrokenFile(place, f"should be a time as YYYY-MM-DDTHH:MM:SS; {AGAIN}")
+        raise Wrong(f"should be a time as YYYY-MM-DDTHH:MM:SS; {AGAIN}")
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
 
-def _text(value: JsonValue, place: str) -> JsonValue:
+def _text(value: JsonValue) -> JsonValue:
     if not isinstance(value, str):
-        raise BrokenFile(place, f"should be a text; {AGAIN}")
+        raise Wrong(f"should be a text; {AGAIN}")
     if len(value) > TEXT_CHARS:
-        raise BrokenFile(place, f"is longer than {TEXT_CHARS} characters; shorten it")
-    return clean(value, place)
+        raise Wrong(f"is longer than {TEXT_CHARS} characters; shorten it")
+    if (fault := fault_of(value)) is not None:
+        raise Wrong(fault)
+    return value
 
 
-def _number(value: JsonValue, place: str) -> JsonValue:
+def _number(value: JsonValue) -> JsonValue:
     """Exported as text, so that no digit is lost; a number here, whole where it is whole."""
     if value == "":
         return None
@@ -61,48 +64,48 @@ def _number(value: JsonValue, place: str) -> JsonValue:
     except InvalidOperation:
         number = None
     if number is None or not number.is_finite() or abs(number) >= BIGGEST:
-        raise BrokenFile(place, f"should be a number of at most 100 digits; {AGAIN}")
+        raise Wrong(f"should be a number of at most 100 digits; {AGAIN}")
     if number == number.to_integral_value():
         return int(number)
     if Decimal(str(float(number))) != number:
-        raise BrokenFile(place, "has more digits than a number here keeps (15); round it")
+        raise Wrong("has more digits than a number here keeps (15); round it")
     return float(number)
 
 
-def _whole(value: JsonValue, place: str) -> JsonValue:
+def _whole(value: JsonValue) -> JsonValue:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > math.pow(2, 62):
-        raise BrokenFile(place, f"should be a whole number; {AGAIN}")
+        raise Wrong(f"should be a whole number; {AGAIN}")
     return value
 
 
-def _boolean(value: JsonValue, place: str) -> JsonValue:
+def _boolean(value: JsonValue) -> JsonValue:
     if value in ("true", "True") or value is True:
         return True
     if value in ("false", "False") or value is False:
         return False
-    raise BrokenFile(place, f"should be true or false; {AGAIN}")
+    raise Wrong(f"should be true or false; {AGAIN}")
 
 
-def _day(value: JsonValue, place: str) -> JsonValue:
+def _day(value: JsonValue) -> JsonValue:
     try:
         if isinstance(value, str) and len(value) == 10:
             return date.fromisoformat(value).isoformat()
     except ValueError:
         pass
-    raise BrokenFile(place, f"should be a date as YYYY-MM-DD; {AGAIN}")
+    raise Wrong(f"should be a date as YYYY-MM-DD; {AGAIN}")
 
 
-def _time(value: JsonValue, place: str) -> JsonValue:
-    at = time_of(value, place)
+def _time(value: JsonValue) -> JsonValue:
+    at = time_of(value)
     # One text for one point in time, whose order is that of time.
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if at is not None else None
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _select(choices: Mapping[int, str]) -> Convert:
-    def convert(value: JsonValue, place: str) -> JsonValue:
+    def convert(value: JsonValue) -> JsonValue:
         chosen = choices.get(value) if isinstance(value, int) else None
         if chosen is None:
-            raise BrokenFile(place, f"there is no select option {value!r}; {AGAIN}")
+            raise Wrong(f"there is no select option {value!r}; {AGAIN}")
         return chosen
 
     return convert

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
-from context_engine.adapters.baserow.cells import Convert, converter, time_of
+from context_engine.adapters.baserow.cells import Convert, Wrong, converter, time_of
 from context_engine.adapters.baserow.model import Field, Schema, Table
 from context_engine.adapters.baserow.source import AGAIN, At, distinct
 from context_engine.errors import BrokenFile
@@ -52,10 +53,7 @@ def read_rows(schema: Schema, total: int, progress: Progress) -> Rows:
 
 
 def _rows_of(table: Table, schema: Schema, found: Rows) -> Iterator[NewRow]:
-    plan = [
-        (one, f"field_{one.id}", json.dumps(schema.field(one.id)), converter(one))
-        for one in table.fields
-    ]
+    plan = [(one, f"field_{one.id}", schema.field(one.id), converter(one)) for one in table.fields]
     kept = [(name, key, convert) for _, name, key, convert in plan if convert is not None]
     links = [(one, name) for one, name, _, _ in plan if one.link_table is not None]
     filled: Counter[int] = Counter()
@@ -73,8 +71,8 @@ def _rows_of(table: Table, schema: Schema, found: Rows) -> Iterator[NewRow]:
             cells=_cells(at, kept),
             created_by=at.optional_text("created_by"),
             updated_by=at.optional_text("last_modified_by"),
-            created_at=time_of(at.raw.get("created_on"), f"{at.place}.created_on"),
-            updated_at=time_of(at.raw.get("updated_on"), f"{at.place}.updated_on"),
+            created_at=_time(at, "created_on"),
+            updated_at=_time(at, "updated_on"),
         )
     for one, _ in unkept:
         _report_lost(one, table, schema, len(ids) if one.type == "formula" else filled[one.id])
@@ -82,15 +80,24 @@ def _rows_of(table: Table, schema: Schema, found: Rows) -> Iterator[NewRow]:
 
 def _cells(at: At, kept: list[tuple[str, str, Convert]]) -> str:
     """The row's cells as JSON text."""
-    parts = []
-    for name, key, convert in kept:
-        value = at.raw.get(name)
-        if value is None:
-            continue
-        stored = convert(value, f"{at.place}.{name}")
-        if stored is not None:
-            parts.append(f"{key}:{json.dumps(stored, ensure_ascii=False)}")
-    return "{" + ",".join(parts) + "}"
+    cells: dict[str, JsonValue] = {}
+    name = ""
+    try:
+        for name, id, convert in kept:
+            value = at.raw.get(name)
+            if value is not None and (stored := convert(value)) is not None:
+                cells[id] = stored
+    except Wrong as fault:
+        raise at.broken(name, str(fault)) from fault
+    return to_json(cells).decode()
+
+
+def _time(at: At, name: str) -> datetime | None:
+    value = at.raw.get(name)
+    try:
+        return None if value is None else time_of(value)
+    except Wrong as fault:
+        raise at.broken(name, str(fault)) from fault
 
 
 def _gather(pairs: Pairs, id: int, value: JsonValue, at: At, name: str) -> None:
@@ -98,10 +105,11 @@ def _gather(pairs: Pairs, id: int, value: JsonValue, at: At, name: str) -> None:
         return
     if not isinstance(value, list):
         raise at.broken(name, f"should be a list of row ids; {AGAIN}")
+    place = f"{at.place}.{name}"
     for to in value:
         if not isinstance(to, int) or isinstance(to, bool):
             raise at.broken(name, f"{to!r} is no row id; {AGAIN}")
-        pairs[id, to] = f"{at.place}.{name}"
+        pairs[id, to] = place
 
 
 def _report_lost(one: Field, table: Table, schema: Schema, filled: int) -> None:

@@ -95,16 +95,21 @@ def _no_number(name: str) -> float:
 
 def clean(value: str, place: str) -> str:
     """Text that the database can hold. Raises `BrokenFile` for a NUL or half a character."""
-    if "\x00" in value or not value.isascii():
+    if (fault := fault_of(value)) is not None:
+        raise BrokenFile(place, fault)
+    return value
+
+
+def fault_of(value: str) -> str | None:
+    """Why the database cannot hold a text; None for one that it can."""
+    if "\x00" in value:
+        return "holds a NUL character; remove it"
+    if not value.isascii():
         try:
             value.encode()
-        except UnicodeEncodeError as error:
-            raise BrokenFile(
-                place, "holds half a character (a lone surrogate); remove it"
-            ) from error
-        if "\x00" in value:
-            raise BrokenFile(place, "holds a NUL character; remove it")
-    return value
+        except UnicodeEncodeError:
+            return "holds half a character (a lone surrogate); remove it"
+    return None
 
 
 def distinct(seen: set[int], at: At, what: str) -> int:
