@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_engine import view_filters
@@ -271,3 +272,101 @@ def test_a_name_gives_the_id_and_one_without_letters_is_refused() -> None:
     assert read_workspace(as_bytes(exported()), name="Søren's 2 Boats!").id == "søren-s-2-boats"
     with pytest.raises(InvalidRequest, match="letters and digits"):
         read_workspace(as_bytes(exported()), name="!!")
+
+
+JUNK: list[Any] = [
+    None, True, 0, 1, -1, 10**30, 1.5, "", "text", "1", "\x00", "\ud800", [], [1], ["a"], [[]], {},
+    {"id": 1}, [{"id": 1}], [None], "UTC??today", "9" * 5_000,
+]  # fmt: skip
+
+
+def spots(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a document."""
+    found = [at] if at else []
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, child in items:
+        found += spots(child, (*at, key)) if isinstance(child, dict | list) else [(*at, key)]
+    return found
+
+
+@given(st.data())
+@settings(max_examples=600)
+def test_whatever_is_wrong_in_a_file_it_is_loaded_whole_or_refused_with_a_place(
+    data: st.DataObject,
+) -> None:
+    """A value anywhere replaced by another or left out: never an error without a name."""
+    document = rich()
+    for _ in range(data.draw(st.integers(1, 2))):
+        *way, last = data.draw(st.sampled_from(spots(document)))
+        there = document
+        for key in way:
+            there = there[key]
+        junk = data.draw(st.sampled_from([*JUNK, "DELETE"]))
+        if junk == "DELETE":
+            del there[last]
+        else:
+            there[last] = copy.deepcopy(junk)
+    refused = None
+    try:
+        made = read_workspace(as_bytes(document))
+    except (BrokenFile, InvalidRequest) as error:
+        refused = error
+    if refused is not None:
+        assert refused.place if isinstance(refused, BrokenFile) else refused.field == "workspace"
+        return
+    ids = {row.id for row in made.rows}
+    assert all({link.from_record_id, link.to_record_id} <= ids for link in made.links)
+    for view in made.views:
+        if view.filter is not None:
+            view_filters.parse(json.loads(json.dumps(view.filter)))
+
+
+def rich() -> dict[str, Any]:
+    """An export with groups, sorts, options of fields and a lookup."""
+    document = exported()
+    people, tasks = tables(document)
+    people["fields"].append(
+        {"id": 105, "type": "lookup", "name": "Titles", "order": 105, "primary": False,
+         "through_field_id": x.OWNED, "target_field_id": x.TITLE}
+    )  # fmt: skip
+    people["fields"].append(
+        {"id": 106, "type": "count", "name": "Number", "order": 106, "primary": False,
+         "through_field_id": x.OWNED}
+    )  # fmt: skip
+    tasks["views"].append(
+        x.view(
+            22, x.TASKS,
+            [x.filter_(x.DUE, "date_is_before", "UTC?3?nr_days_ago", group=1),
+             x.filter_(x.DUE, "date_within_days", "UTC?3", group=2),
+             x.filter_(x.OWNER, "not_empty", "")],
+            filter_groups=[{"id": 1, "filter_type": "OR", "parent_group": None},
+                           {"id": 2, "filter_type": "AND", "parent_group": 1}],
+            sortings=[{"field_id": x.DUE, "order": "DESC"}],
+            field_options=[{"field_id": x.DUE, "hidden": True, "order": 1}],
+            ownership_type="personal", owned_by="ana@x.example",
+        )
+    )  # fmt: skip
+    return document
+
+
+def test_views_belong_to_whom_the_file_says() -> None:
+    """By name; without one they are everyone's, and what is not known here is an ADMIN's only."""
+    document = exported()
+    view = tables(document)[0]["views"][0]
+    for said, ownership, owner in (
+        ({}, "collaborative", None),
+        ({"ownership_type": "personal", "owned_by": "a@x.example"}, "personal", "a@x.example"),
+        ({"ownership_type": "restricted", "owned_by": "a@x.example"}, "restricted", None),
+        ({"ownership_type": "galactic"}, "restricted", None),
+    ):
+        tables(document)[0]["views"][0] = {**view, **said}
+        made = read_workspace(as_bytes(document))
+        assert (made.views[0].ownership, made.views[0].owner_email) == (ownership, owner)
+        odd = any("ownership" in gap.what for gap in made.gaps)
+        assert odd == (said.get("ownership_type") == "galactic")
+
+
+def test_progress_is_told_to_its_end() -> None:
+    told: list[tuple[str, int, int]] = []
+    read_workspace(as_bytes(exported()), progress=lambda *step: told.append(step))
+    assert told[-1] == ("reading", 6, 6)
