@@ -20,7 +20,7 @@ from context_engine.errors import Conflict
 from context_engine.models import ContextBuildInput
 from tests.support import exported as x
 from tests.support.exported import as_bytes, exported, tables
-from tests.support.overlay import OWN_ROWS
+from tests.support.overlay import WALL
 from tests.support.plain_baserow import NOW
 from tests.support.services import RecordingMarker
 from tests.support.shared_data import workspace_file
@@ -100,7 +100,7 @@ async def test_replacing_keeps_people_rights_policies_and_tasks_of_what_is_there
     w, walled = "small", f"small-t{x.TASKS}"
     await services.users.create("op", name="Vic", email="vic@x.example", id="vic")
     await services.members.add("ana", w, "vic", role="viewer")
-    await services.policies.set("ana", w, walled, OWN_ROWS)
+    await services.policies.set("ana", w, walled, WALL)
     await services.grants.set(
         "ana", w, subject_type="user", subject_id="vic", scope_type="table",
         scope_id=f"small-t{x.PEOPLE}", role="none",
@@ -185,7 +185,7 @@ async def test_a_count_over_links_falls_with_every_change_that_it_depends_on(
     await s.users.create("op", name="Vic", id="vic")
     await s.members.add("ana", w, "vic", role="viewer")
     assert await house.count(12, "vic") == ("build", 1)
-    await s.policies.set("ana", w, tasks, OWN_ROWS)
+    await s.policies.set("ana", w, tasks, WALL)
     assert await house.count(12, "vic") == ("build", 0)
     assert (await house.count(12))[1] == 1
     await s.grants.set(

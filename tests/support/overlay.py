@@ -11,6 +11,7 @@ from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.loading import NewWorkspace
 from tests.support.plain_baserow import PlainFile, Row
+from tests.support.world import OWN_ROWS
 
 ADMIN, VIEWER = "ana", "vic"
 THIRD = 3
@@ -26,16 +27,17 @@ WALLED = {
 }
 """Tables, by file, of which a viewer sees the own rows only: filters of others count them."""
 
-OWN_ROWS = {
+WALL = {
     "default": "show_all",
     "policies": [
         {
             "subjects": [{"type": "role", "id": "viewer"}],
             "mode": "restrictive",
-            "pred": {"cmp": {"ref": "sys:created_by", "op": "eq", "operand": {"user": "id"}}},
+            "pred": OWN_ROWS,
         }
     ],
 }
+"""Viewers see what they made."""
 BARRED = "team-barred"
 TEAM, PROJECT, HIDDEN_PROJECT = "team-core", "prj-launch", "prj-secret"
 
@@ -67,7 +69,7 @@ async def lay(
     await services.projects.create(ADMIN, w, name="Secret", private=True, id=HIDDEN_PROJECT)
     walled = [x for x in made.tables if x.name in WALLED[plain.path.stem]]
     for one in walled:
-        await services.policies.set(ADMIN, w, one.id, OWN_ROWS)
+        await services.policies.set(ADMIN, w, one.id, WALL)
     third = [row.id for row in made.rows if int(row.id.rpartition("-r")[2]) % THIRD == 0]
     async with database.begin() as connection:
         await connection.execute(

@@ -18,7 +18,7 @@ from context_engine.adapters.sql.services import Imported
 from context_engine.errors import InvalidRequest
 from context_engine.loading import NewWorkspace
 from context_engine.loading import Progress as Told
-from workers.cli.domain import ADMIN
+from workers.cli.domain.shared import ADMIN
 from workers.cli.shared import JsonFlag, config, console, run, show_json, stderr
 
 app = typer.Typer(no_args_is_help=True, help="Load a workspace that was exported elsewhere.")
