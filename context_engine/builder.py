@@ -57,6 +57,8 @@ class Surfaced:
     unresolved: tuple[Unresolved, ...]
     source: Source
     passing: bool = False
+    until: datetime | None = None
+    """When a date that it depends on turns: no entry of it lives longer."""
     age_ms: int = 0
     conversation: VisibleConversation | None = None
     dialogue_tags: frozenset[Tag] = frozenset()
@@ -95,10 +97,11 @@ class Builder:
         *,
         strict: bool,
         locale: str | None,
+        now: datetime,
     ) -> Surfaced:
         """A cold build's reading. Raises `NotFound` as `access.resolve` does."""
         facts = await reads.facts(at, tail=self.limits.messages)
-        scope = access.resolve(facts, at, inherited=inherited, strict=strict)
+        scope = access.resolve(facts, at, inherited=inherited, strict=strict, now=now)
         counts = await reads.counts(scope)
         surface = build_surface(scope, counts, at)
         return Surfaced(
@@ -107,6 +110,7 @@ class Builder:
             unresolved=access.settle(surface.absent, inherited, strict=strict),
             source="build",
             passing=counts.passing,
+            until=scope.until,
             conversation=scope.conversation,
             dialogue_tags=scope.dialogue_tags | _ran_over(scope.conversation),
             denials=scope.denials,

@@ -189,7 +189,12 @@ class ContextEngine:
             return await self._builder.read_dialogue(self._domain, at, inherited, surfaced)
         async with self._domain.snapshot() as reads:
             return await self._builder.read_all(
-                reads, at, inherited, strict=strict, locale=asked.request.locale
+                reads,
+                at,
+                inherited,
+                strict=strict,
+                locale=asked.request.locale,
+                now=moment_of(seen.now_ms) if seen is not None else self._now(),
             )
 
     async def _keep(
@@ -212,6 +217,7 @@ class ContextEngine:
                 surfaced.tags,
                 seen,
                 passing=surfaced.passing,
+                until=surfaced.until,
             )
         base, tags = cached or new, surfaced.tags | surfaced.dialogue_tags
         whole = entry(
@@ -226,6 +232,11 @@ class ContextEngine:
         )
         entries = [one for one in (new, whole) if one is not None]
         await self._repository.keep(seen, entries, session, asked.scope)
+
+
+def moment_of(ms: int) -> datetime:
+    """A reading of the store's clock, in milliseconds since 1970, as a time."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def _cached(entry: Entry, now_ms: int) -> Answer:

@@ -4,6 +4,7 @@
 ContextEngineError
 ├── Rejected                  answered and acked; trying again changes nothing
 │   ├── InvalidRequest        malformed: goes to the dead letters too
+│   ├── BrokenFile            a file that cannot be loaded: nothing of it was
 │   ├── UnsupportedOption     an option that this version does not have
 │   ├── NotFound              missing or out of sight, told apart by nobody
 │   ├── NotPermitted          seen, but this write is not the actor's to make
@@ -48,6 +49,16 @@ class InvalidRequest(Rejected):
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(f"{field}: {message}" if field else message)
         self.field = field
+
+
+class BrokenFile(Rejected):
+    """A file that cannot be loaded; nothing of it was. `place` says where it broke."""
+
+    code = "broken_file"
+
+    def __init__(self, place: str, message: str) -> None:
+        super().__init__(f"{place}: {message}")
+        self.place = place
 
 
 class UnsupportedOption(Rejected):

@@ -7,7 +7,7 @@ answer whose snapshot cannot be kept is not given.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from context_engine import keys
 from context_engine.coordinates import Effective, kept
@@ -116,6 +116,7 @@ class ContextRepository:
         seen: Seen,
         *,
         passing: bool = False,
+        until: datetime | None = None,
         context_hash: str = "",
         surface: Entry | NewEntry | None = None,
     ) -> NewEntry | None:
@@ -125,6 +126,8 @@ class ContextRepository:
         life = PASSING_TTL if passing else self._lifetimes.cache
         expires = seen.now_ms + int(min(life, self._lifetimes.cache).total_seconds() * 1000)
         clock = seen.moment.clock
+        if until is not None:
+            expires = min(expires, int(until.timestamp() * 1000))
         if surface is not None:
             expires, clock = min(expires, surface.expires_ms), min(clock, surface.clock)
         return NewEntry(

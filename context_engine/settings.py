@@ -86,6 +86,9 @@ class Settings(BaseSettings):
     stall_seconds: float = Field(60.0, gt=0)
     """Lag without progress for this long makes a worker leave loudly."""
 
+    import_max_rows: int = Field(200_000, ge=1)
+    """Rows of one imported file; a file with more is refused whole."""
+
     topic_build_requests: str = "context.build-requests"
     topic_ready: str = "context.ready"
     topic_evictions: str = "context.evictions"

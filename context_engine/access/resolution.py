@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from context_engine import keys
 from context_engine.access.roles import granted, narrowed
 from context_engine.access.run import Run
@@ -28,8 +30,9 @@ def resolve(
     *,
     inherited: frozenset[str] = frozenset(),
     strict: bool = False,
+    now: datetime | None = None,
 ) -> VisibleScope:
-    """Decides what the user of `at` sees of `facts`.
+    """Decides what the user of `at` sees of `facts`, `now`: this process's time unless given.
 
     `inherited` names the coordinates (as in `Coordinates`) that came from a session: they are
     left out when out of sight, where requested ones are fatal or listed as unresolved.
@@ -37,7 +40,7 @@ def resolve(
     Raises `NotFound` for the workspace, a requested table, the conversation, an agent of the
     stack, and with `strict` for every requested coordinate.
     """
-    scope = _scope(Run(facts, at), inherited)
+    scope = _scope(Run(facts, at, now or datetime.now(UTC)), inherited)
     settle(scope.absent, inherited, strict=strict)
     return scope
 
@@ -70,6 +73,7 @@ def _scope(run: Run, inherited: frozenset[str]) -> VisibleScope:
         tags=frozenset(run.tags),
         dialogue_tags=frozenset(run.dialogue_tags),
         denials=tuple(run.denials),
+        until=view.where.until if view is not None and view.where is not None else None,
     )
 
 

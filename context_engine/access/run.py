@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from context_engine import keys, policy
@@ -18,6 +19,7 @@ class Run:
 
     facts: Facts
     at: Coordinates
+    now: datetime
     tags: set[Tag] = field(init=False)
     dialogue_tags: set[Tag] = field(default_factory=set, init=False)
     denials: list[Denial] = field(default_factory=list, init=False)

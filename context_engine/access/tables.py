@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from context_engine import keys, policy
+from context_engine import keys, policy, view_filters
 from context_engine.access.roles import TableRole, held_on, narrowed
 from context_engine.access.rows import rows_in_sight
 from context_engine.access.run import Run
@@ -55,9 +55,29 @@ class Tables:
             for view in table.views if table else ():
                 if view.facts.id == at.view_id:
                     run.tag_reads(owner, view.filter)
-                    return view, table
+                    return self._looked_at(view), table
         run.absent("view", at.view_id)
         return None, None
+
+    def _looked_at(self, view: VisibleView) -> VisibleView:
+        """The view with its filter prepared, where that is in the language of views."""
+        raw, run = view.facts.filter, self._run
+        if not view_filters.is_stored(raw):
+            return view
+        made = view_filters.prepare(raw, view.table_id, run.now, self._sight)
+        if isinstance(made, str):
+            return replace(view, uncountable=made)
+        for table_id in made.sights:
+            run.tags.update({keys.schema(table_id), keys.rows(table_id)})
+        for table_id, name in made.reads:
+            run.tags.update({keys.value(table_id, name), keys.any_value(table_id)})
+        return replace(view, filter=True, where=made, uncountable=None)
+
+    def _sight(self, table_id: str) -> view_filters.Sight | None:
+        table = self.one(table_id)
+        if table is None:
+            return None
+        return view_filters.Sight(frozenset(f.id for f in table.fields), table.rows)
 
     def _decided(self, table_id: str) -> VisibleTable | None:
         run, agents = self._run, self._run.facts.agents
@@ -119,6 +139,8 @@ def _visible(run: Run, table_id: str, view: ViewFacts, field_ids: set[str]) -> V
     made = VisibleView(maker=MAKER, facts=view, table_id=table_id, field_ids=(*shown, *rest))
     if view.filter is None:
         return made
+    if view_filters.is_stored(view.filter):
+        return replace(made, filter=False, uncountable=view_filters.NOT_COMPUTED)
     try:
         pred = policy.resolve(policy.parse(view.filter), run.operands())
     except (InvalidRequest, policy.Unresolvable):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from context_engine import policy
+from context_engine import policy, view_filters
 from context_engine.facts import (
     AgentFacts,
     ConversationFacts,
@@ -51,6 +52,8 @@ class VisibleView(_Visible):
     field_ids: tuple[str, ...]
     """Visible fields that the view shows, in the view's order."""
     filter: policy.Pred = True
+    where: view_filters.Prepared | None = None
+    """A filter in the language of views, beside `filter`; made for the view looked at only."""
     uncountable: str | None = None
 
 
@@ -131,6 +134,8 @@ class VisibleScope(_Visible):
     """What everything but the dialogue depends on."""
     dialogue_tags: frozenset[Tag]
     denials: tuple[Denial, ...]
+    until: datetime | None = None
+    """When a date that a count depends on turns; nothing made of this may outlive it."""
 
 
 def rights_of(scope: VisibleScope, table_ids: Iterable[str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ def build_view(
         name=view.facts.name,
         type=view.facts.type,
         table_id=view.table_id,
-        filtered=view.filter is not True,
+        filtered=view.facts.filter is not None,
         field_count=len(view.field_ids),
         record_count=counts.view or UNCOUNTED,
     )

@@ -1,4 +1,4 @@
-"""`make bench`: `python -m tests.bench [hot,cold,dialogue,evict,marks,memory]`, all by default."""
+"""`make bench`: `python -m tests.bench [hot,cold,...]`, all of `BENCHES` by default."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.bench.builds import cold, dialogues
 from tests.bench.changes import evictions, marks
 from tests.bench.hot import hot_measures, measure_rounds, running
 from tests.bench.house import BenchHouse, bench_house, real_request
+from tests.bench.imports import imports
 from tests.bench.load import Load
 from tests.bench.report import Goal, Measure, show, write
 from workers.localstack import LocalStackError, kafka_jars
@@ -71,6 +72,7 @@ BENCHES: dict[str, Callable[[BenchHouse], Awaitable[list[Measure]]]] = {
     "evict": evictions,
     "marks": marks,
     "memory": memory,
+    "import": imports,
 }
 
 

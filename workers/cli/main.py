@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from context_engine.errors import ContextEngineError
-from workers.cli import admin, ask, dev, domain, watch, worker
+from workers.cli import admin, ask, dev, domain, imports, watch, worker
 from workers.cli.shared import leave
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ app.command("topics")(admin.topics)
 app.command("schema")(admin.schema)
 app.add_typer(worker.app, name="worker")
 app.add_typer(domain.app, name="domain")
+app.add_typer(imports.app, name="import")
 
 
 def main() -> None:

@@ -57,6 +57,8 @@ _FACTS = text(
 WITH wanted AS (
     SELECT unnest(:table_ids) AS id
     UNION SELECT table_id FROM views WHERE id = :view_id AND workspace_id = :workspace_id
+    UNION SELECT jsonb_path_query(filter, '$.where.**.table') #>> '{{}}' FROM views
+        WHERE id = :view_id AND workspace_id = :workspace_id
     UNION SELECT table_id FROM tasks
         WHERE workspace_id = :workspace_id AND (id = :task_id OR project_id = :project_id)
     UNION SELECT unnest(m.table_ids) FROM (

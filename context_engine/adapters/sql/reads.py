@@ -14,6 +14,7 @@ from context_engine.adapters.sql.driver import InTransaction, Reader, driver_of
 from context_engine.adapters.sql.facts import FACTS, VALUES
 from context_engine.adapters.sql.faults import QUERY_CANCELED, database_faults, sqlstate
 from context_engine.adapters.sql.predicates import Binds, as_condition, predicate_sql
+from context_engine.adapters.sql.view_filters import view_filter_sql
 from context_engine.facts import Facts
 from context_engine.keys import Coordinates
 from context_engine.models.sections import Count
@@ -152,6 +153,8 @@ def _wanted(scope: VisibleScope, binds: Binds) -> dict[_Key, str]:
     view, owner = scope.view, scope.view_table
     if view is not None and owner is not None and view.uncountable is None:
         within = f"{_rows(owner, binds)} AND {predicate_sql(view.filter, binds)}"
+        if view.where is not None:
+            within = f"{within} AND {view_filter_sql(view.where, binds)}"
         wanted[_VIEW] = _number_of("records", within)
     if scope.project is not None:
         tasks = _project_tasks(scope.project.id, scope.project_tables, binds)

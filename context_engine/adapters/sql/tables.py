@@ -216,6 +216,8 @@ views = Table(
     Column("filter", JSONB(none_as_null=True)),
     _text_list("hidden"),
     _text_list("field_order"),
+    _json("sorts", "[]"),
+    _json("options", "{}"),
     _version(),
     CheckConstraint("ownership IN ('collaborative', 'personal', 'restricted')", name="ownership"),
     Index("ix_views_table_id", "table_id"),

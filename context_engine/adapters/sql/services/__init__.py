@@ -12,6 +12,7 @@ from context_engine.adapters.sql.services.agents import Agents
 from context_engine.adapters.sql.services.conversations import Conversations
 from context_engine.adapters.sql.services.fields import Fields
 from context_engine.adapters.sql.services.grants import Grants
+from context_engine.adapters.sql.services.imports import Imported, Imports
 from context_engine.adapters.sql.services.links import Links
 from context_engine.adapters.sql.services.members import Members
 from context_engine.adapters.sql.services.messages import Messages
@@ -28,7 +29,16 @@ from context_engine.adapters.sql.services.workflows import Workflows
 from context_engine.adapters.sql.services.workspaces import Workspaces
 from context_engine.adapters.sql.services.writing import Marker, Token, Unmarked, Writer, Written
 
-__all__ = ["DomainServices", "Marker", "NewRecord", "Record", "Token", "Unmarked", "Written"]
+__all__ = [
+    "DomainServices",
+    "Imported",
+    "Marker",
+    "NewRecord",
+    "Record",
+    "Token",
+    "Unmarked",
+    "Written",
+]
 
 
 class DomainServices:
@@ -55,3 +65,4 @@ class DomainServices:
         self.workflows = Workflows(writer)
         self.conversations = Conversations(writer)
         self.messages = Messages(writer)
+        self.imports = Imports(writer)

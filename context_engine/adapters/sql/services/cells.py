@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 
 from pydantic import JsonValue
 
@@ -17,9 +17,11 @@ from context_engine.errors import InvalidRequest
 from context_engine.models.base import ID_CHARS, JsonObject
 
 FIELD_TYPES = (
-    "text", "number", "boolean", "date", "select", "multi_select", "user", "link",
+    "text", "long_text", "email", "url", "phone", "number", "rating", "boolean", "date", "datetime",
+    "select", "multi_select", "user", "link",
 )  # fmt: skip
-"""Types that a field can have in this version."""
+"""Types that a field can be made with. Imported ones may have others, whose cells are computed,
+or kept by the product: those are read, and not written."""
 
 TEXT_CHARS = 100_000
 """Longest text in a cell."""
@@ -160,6 +162,27 @@ def _date(_: FieldSpec, value: JsonValue, place: str) -> JsonValue:
         raise InvalidRequest("write a date as YYYY-MM-DD", field=place) from error
 
 
+def _datetime(_: FieldSpec, value: JsonValue, place: str) -> JsonValue:
+    try:
+        at = datetime.fromisoformat(clean_text(value, place, chars=40))
+    except ValueError as error:
+        raise InvalidRequest("write a time as YYYY-MM-DDTHH:MM:SS+00:00", field=place) from error
+    if at.tzinfo is None:
+        raise InvalidRequest("write a time with its zone, such as +00:00", field=place)
+    return stored_time(at)
+
+
+def stored_time(at: datetime) -> str:
+    """One text for one point in time, whose order is that of time."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _rating(_: FieldSpec, value: JsonValue, place: str) -> JsonValue:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100:
+        raise InvalidRequest("write a whole number from 0 to 100", field=place)
+    return value
+
+
 def _select(spec: FieldSpec, value: JsonValue, place: str) -> JsonValue:
     choices = spec.options.get("choices")
     if not isinstance(choices, list) or value not in choices:
@@ -182,11 +205,16 @@ def _user(spec: FieldSpec, value: JsonValue, place: str) -> JsonValue:
 
 
 _CHECKS: dict[str, Callable[[FieldSpec, JsonValue, str], JsonValue]] = {
-    "text": _text,
+    **dict.fromkeys(("text", "long_text", "email", "url", "phone"), _text),
     "number": _number,
+    "rating": _rating,
     "boolean": _boolean,
     "date": _date,
+    "datetime": _datetime,
     "select": _select,
     "multi_select": _multi_select,
     "user": _user,
 }
+
+WRITTEN = frozenset(_CHECKS)
+"""Types of fields whose cells are written as values."""

@@ -73,7 +73,8 @@ class Fields(Service):
                 raise NotFound("field", field_id)
             values = rows.only_given(name=None if name is None else rows.named(name))
             if choices is not None:
-                values["options"] = check_options(spec.type, {"choices": [*choices]})
+                checked = check_options(spec.type, {"choices": [*choices]})
+                values["options"] = spec.options | checked
             key = {"table_id": table_id, "id": field_id}
             version = await rows.raise_version(tx, "field", t.fields, key, values, expected_version)
             tx.record(

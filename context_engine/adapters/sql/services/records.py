@@ -16,7 +16,7 @@ from context_engine.adapters.sql.predicates import compile_predicate
 from context_engine.adapters.sql.reads import rows_of
 from context_engine.adapters.sql.services import fields, rights, rows
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.cells import FieldSpec, check_cells, users_in
+from context_engine.adapters.sql.services.cells import WRITTEN, FieldSpec, check_cells, users_in
 from context_engine.adapters.sql.services.links import chunks, seen_records, write_links
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import RecordsChanged
@@ -195,7 +195,7 @@ async def writable(tx: Transaction, table: VisibleTable) -> dict[str, FieldSpec]
     """The fields in sight whose cells are values; links are written apart."""
     seen = {one.id for one in table.fields}
     known = await fields.specs(tx, table.id)
-    return {id: spec for id, spec in known.items() if id in seen and spec.type != "link"}
+    return {id: spec for id, spec in known.items() if id in seen and spec.type in WRITTEN}
 
 
 def _full(cells: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
