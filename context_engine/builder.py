@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from context_engine import access, keys
-from context_engine.access import Denial, VisibleConversation
+from context_engine.access import Denial, VisibleConversation, VisibleScope
 from context_engine.coordinates import Effective
 from context_engine.keys import Coordinates, Tag
 from context_engine.models.base import SCHEMA_VERSION, JsonObject
 from context_engine.models.context import Source, Unresolved
 from context_engine.models.input import ContextBuildInput
 from context_engine.models.sections import ConversationSection, Metadata, SessionSection
-from context_engine.ports import Domain, DomainReads, Entry
+from context_engine.ports import Counts, Domain, DomainReads, Entry
 from context_engine.rendering import (
     Rendered,
     canonical,
@@ -56,12 +56,15 @@ class Surfaced:
     tags: frozenset[Tag]
     unresolved: tuple[Unresolved, ...]
     source: Source
+    over: Entry | None = None
+    """The cached surface that this is."""
     passing: bool = False
     until: datetime | None = None
     """When a date that it depends on turns: no entry of it lives longer."""
     age_ms: int = 0
     conversation: VisibleConversation | None = None
     dialogue_tags: frozenset[Tag] = frozenset()
+    dialogue_told: frozenset[Tag] = frozenset()
     denials: tuple[Denial, ...] = ()
 
 
@@ -99,33 +102,44 @@ class Builder:
         locale: str | None,
         now: datetime,
     ) -> Surfaced:
-        """A cold build's reading. Raises `NotFound` as `access.resolve` does."""
+        """A cold build's reading. Raises `NotFound` as `access.resolve` and `settle` do.
+
+        What is out of sight is settled after the counts, which decide on a task's row.
+        """
         facts = await reads.facts(at, tail=self.limits.messages)
-        scope = access.resolve(facts, at, inherited=inherited, strict=strict, now=now)
+        scope = access.resolve(facts, at, inherited=inherited, now=now)
         counts = await reads.counts(scope)
         surface = build_surface(scope, counts, at)
         return Surfaced(
-            surface=render(surface, locale),
+            surface=render(surface, locale, _told(scope, counts)),
             tags=scope.tags,
             unresolved=access.settle(surface.absent, inherited, strict=strict),
             source="build",
             passing=counts.passing,
             until=scope.until,
             conversation=scope.conversation,
-            dialogue_tags=scope.dialogue_tags | _ran_over(scope.conversation),
+            dialogue_tags=scope.dialogue_tags,
+            dialogue_told=scope.dialogue_told,
             denials=scope.denials,
         )
 
     def reload(
         self, cached: Entry, now_ms: int, inherited: frozenset[str], *, strict: bool
-    ) -> Surfaced:
-        """A proven surface out of the cache. Raises `NotFound` as `access.settle` does."""
-        surface = Rendered.loaded(cached.payload)
+    ) -> Surfaced | None:
+        """A proven surface out of the cache; None where its text is damaged.
+
+        Raises `NotFound` as `access.settle` does.
+        """
+        try:
+            surface = Rendered.loaded(cached.payload)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
         return Surfaced(
             surface=surface,
             tags=cached.tags,
             unresolved=access.settle(surface.absent, inherited, strict=strict),
             source="surface",
+            over=cached,
             age_ms=max(0, now_ms - cached.built_ms),
         )
 
@@ -144,7 +158,8 @@ class Builder:
         return replace(
             known,
             conversation=scope.conversation,
-            dialogue_tags=scope.dialogue_tags | _ran_over(scope.conversation),
+            dialogue_tags=scope.dialogue_tags,
+            dialogue_told=scope.dialogue_told,
             denials=scope.denials,
         )
 
@@ -168,7 +183,7 @@ class Builder:
         session = _session(effective, conversation, last_hash)
         summary = with_dialogue(surface.lines, conversation, surface.locale)
         tags = keys.seal(
-            self.limits.tag_secret, request.workspace_id, known.tags | known.dialogue_tags
+            self.limits.tag_secret, request.workspace_id, surface.told | known.dialogue_told
         )
         texts = {
             **surface.sections,
@@ -217,10 +232,11 @@ class Builder:
         )
 
 
-def _ran_over(conversation: VisibleConversation | None) -> frozenset[Tag]:
-    """Tables that the tools of a dialogue ran over, those too that are gone: they may come back."""
-    messages = conversation.facts.dialogue.messages if conversation is not None else ()
-    return frozenset(keys.schema(table) for message in messages for table in message.table_ids)
+def _told(scope: VisibleScope, counts: Counts) -> frozenset[Tag]:
+    """A task whose row the count found out of sight tells no more than one that is missing."""
+    if scope.task is None or not counts.task_row_visible:
+        return scope.told
+    return scope.told | scope.task.told
 
 
 def _instant(now: datetime) -> str:

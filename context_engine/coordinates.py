@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from context_engine.keys import Coordinates
 from context_engine.models.input import ContextBuildInput
 
@@ -36,8 +38,11 @@ class Effective:
 
 
 def effective(request: ContextBuildInput, session: bytes | None) -> Effective:
-    """Resolves `request` against the coordinates that `session` kept (JSON, or None)."""
-    kept = json.loads(session) if session is not None else {}
+    """Resolves `request` against the coordinates that `session` kept (JSON, or None).
+
+    A session that holds something else keeps nothing: it is never trusted.
+    """
+    kept = _read(session)
     given = request.model_fields_set
     found: dict[str, str | tuple[str, ...] | None] = {}
     inherited: list[str] = []
@@ -65,10 +70,18 @@ def kept(at: Coordinates) -> bytes:
     return json.dumps(values, separators=(",", ":")).encode()
 
 
-def _value(name: str, kept: dict[str, str | list[str]]) -> str | tuple[str, ...] | None:
+def _read(session: bytes | None) -> dict[str, JsonValue]:
+    try:
+        found = json.loads(session) if session is not None else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _value(name: str, kept: dict[str, JsonValue]) -> str | tuple[str, ...] | None:
     value = kept.get(name)
     if name == "table_ids":
-        return tuple(value or ())
+        return tuple(id for id in value if isinstance(id, str)) if isinstance(value, list) else ()
     return value if isinstance(value, str) else None
 
 

@@ -161,7 +161,6 @@ class ContextEngine:
         raise Unavailable("build", f"not done within {self._build_timeout:g} s; try again later")
 
     async def _build(self, asked: Asked, seen: Seen | None) -> Answer:
-        cached = seen.surface if seen is not None else None
         surfaced = await self._surfaced(asked, seen)
         built = self._builder.assemble(
             asked.request,
@@ -174,7 +173,7 @@ class ContextEngine:
             remarks=tuple(asked.remarks.said),
         )
         await self._repository.evidence(_evidence(asked, built))
-        await self._keep(asked, seen, cached, surfaced, built)
+        await self._keep(asked, seen, surfaced, built)
         context = answered(built.payload, built.source, 0)[1]
         return Answer(built.context_id, built.context_hash, built.source, context)
 
@@ -183,10 +182,11 @@ class ContextEngine:
         at, inherited = asked.effective.at, frozenset(asked.effective.inherited)
         strict = asked.options.strict
         if seen is not None and seen.surface is not None:
-            surfaced = self._builder.reload(seen.surface, seen.now_ms, inherited, strict=strict)
-            if at.conversation_id is None:
-                return surfaced
-            return await self._builder.read_dialogue(self._domain, at, inherited, surfaced)
+            known = self._builder.reload(seen.surface, seen.now_ms, inherited, strict=strict)
+            if known is not None and at.conversation_id is not None:
+                known = await self._builder.read_dialogue(self._domain, at, inherited, known)
+            if known is not None:
+                return known
         async with self._domain.snapshot() as reads:
             return await self._builder.read_all(
                 reads,
@@ -201,7 +201,6 @@ class ContextEngine:
         self,
         asked: Asked,
         seen: Seen | None,
-        cached: Entry | None,
         surfaced: Surfaced,
         built: Built,
     ) -> None:
@@ -210,7 +209,7 @@ class ContextEngine:
             return
         entry, names = self._repository.entry, asked.names
         new = None
-        if cached is None:
+        if surfaced.over is None:
             new = entry(
                 names.surface,
                 surfaced.surface.payload,
@@ -219,7 +218,7 @@ class ContextEngine:
                 passing=surfaced.passing,
                 until=surfaced.until,
             )
-        base, tags = cached or new, surfaced.tags | surfaced.dialogue_tags
+        base, tags = surfaced.over or new, surfaced.tags | surfaced.dialogue_tags
         whole = entry(
             names.whole, built.payload, tags, seen, context_hash=built.context_hash, surface=base
         )

@@ -14,6 +14,7 @@ from hashlib import sha256
 
 from pydantic import JsonValue, TypeAdapter
 
+from context_engine.keys import Tag
 from context_engine.models.base import Contract
 from context_engine.models.context import UNHASHED, AgentContext, Source, Unresolved
 from context_engine.sections.summary import surface_lines
@@ -57,6 +58,8 @@ class Rendered:
     locale: str | None
     """The request's, else the user's own."""
     absent: tuple[Unresolved, ...]
+    told: frozenset[Tag]
+    """Tags of it that may leave the engine."""
 
     @property
     def payload(self) -> bytes:
@@ -66,6 +69,7 @@ class Rendered:
             "lines": list(self.lines),
             "locale": self.locale,
             "absent": _UNRESOLVED.dump_python(self.absent, mode="json"),
+            "told": sorted(self.told),
         }
         return "\n".join((canonical(head), *self.sections.values())).encode()
 
@@ -80,6 +84,7 @@ class Rendered:
             lines=tuple(known["lines"]),
             locale=known["locale"],
             absent=_UNRESOLVED.validate_python(known["absent"]),
+            told=frozenset(map(Tag, known["told"])),
         )
 
 
@@ -87,8 +92,8 @@ _SECTIONS = (*_SURFACE, "table")
 """The sections of a surface, in the order of their lines in the cache."""
 
 
-def render(surface: Surface, locale: str | None) -> Rendered:
-    """Writes `surface` for a request with that `locale`."""
+def render(surface: Surface, locale: str | None, told: frozenset[Tag]) -> Rendered:
+    """Writes `surface` for a request with that `locale`; `told`: its tags that may leave."""
     dumped: dict[str, JsonValue] = surface.model_dump(mode="json", exclude={"absent"})
     traced = dumped.pop("trace")
     texts = {name: canonical(dumped[name]) for name in _SURFACE}
@@ -100,7 +105,8 @@ def render(surface: Surface, locale: str | None) -> Rendered:
         if isinstance(section, dict)
     }
     shown = locale or surface.user.locale
-    return Rendered(texts, trace, tuple(surface_lines(surface, shown)), shown, surface.absent)
+    lines = tuple(surface_lines(surface, shown))
+    return Rendered(texts, trace, lines, shown, surface.absent, told)
 
 
 def size_of(text: str) -> int:

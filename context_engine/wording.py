@@ -6,9 +6,12 @@ terminal, a layout or a model. What users wrote is never translated.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from datetime import date
 from functools import lru_cache
 from typing import Literal, get_args
+from unicodedata import category
 
 from babel import Locale, UnknownLocaleError
 from babel.dates import format_date
@@ -86,12 +89,33 @@ def boundary(language: Language) -> str:
     return _BOUNDARY[language]
 
 
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Printable characters without a picture, which can carry text that no person sees: the default
+ignorable code points of Unicode (UAX #44) that are not controls, and the empty Braille pattern."""
+
+MARKS_IN_A_ROW = 4
+"""Combining marks that one character may carry: more than any script needs at once."""
+
+
 def clean(text: str) -> str:
-    """`text` on one line: control, format and bidi characters gone, white space folded."""
+    """`text` on one line, as a person sees it: control, format and bidi characters gone, and
+    what has no picture; white space folded, heaps of combining marks cut."""
     if not text.isprintable():
         # Not printable: controls, format and bidi marks, surrogates, unassigned, line separators.
         text = "".join(c if c.isprintable() else " " if c.isspace() else "" for c in text)
+    if not text.isascii():
+        text = "".join(_without_heaps(_UNSEEN.sub("", text)))
     return " ".join(text.split())
+
+
+def _without_heaps(text: str) -> Iterator[str]:
+    marks = 0
+    for character in text:
+        marks = marks + 1 if category(character).startswith("M") else 0
+        if marks <= MARKS_IN_A_ROW:
+            yield character
 
 
 def bounded(text: str, limit: int) -> str:
@@ -99,9 +123,13 @@ def bounded(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
+_LIKE_QUOTES = str.maketrans({"\\": "/", "`": "'", **dict.fromkeys('"“”„‟〝〞＂', "'")})
+"""What closes a quote, or looks as if it did."""
+
+
 def quoted(name: str, limit: int = NAME_CHARS) -> str:
     """A name that a user chose, as data: cleaned, bounded, in quotes that it cannot close."""
-    safe = clean(name).replace("\\", "/").replace('"', "'").replace("`", "'")
+    safe = clean(name).translate(_LIKE_QUOTES)
     return f'"{bounded(safe, limit)}"'
 
 

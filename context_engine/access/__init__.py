@@ -10,7 +10,7 @@ Sections and row counts accept only the types of `visible`, and these can only b
 
 from context_engine.access.resolution import resolve
 from context_engine.access.roles import RANK, TableRole, higher, lower
-from context_engine.access.unresolved import settle
+from context_engine.access.unresolved import in_order, settle
 from context_engine.access.visible import (
     Denial,
     VisibleConversation,
@@ -31,6 +31,7 @@ __all__ = [
     "VisibleTask",
     "VisibleView",
     "higher",
+    "in_order",
     "lower",
     "resolve",
     "rights_of",

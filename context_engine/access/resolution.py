@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from context_engine import keys
-from context_engine.access.roles import granted, narrowed
+from context_engine.access.roles import RANK, granted, narrowed
 from context_engine.access.run import Run
 from context_engine.access.tables import Tables
-from context_engine.access.unresolved import settle
+from context_engine.access.unresolved import in_order, settle
 from context_engine.access.visible import MAKER, VisibleConversation, VisibleScope
 from context_engine.access.work import (
     organization_in_sight,
@@ -20,7 +21,7 @@ from context_engine.access.work import (
 )
 from context_engine.errors import NotFound
 from context_engine.facts import AgentFacts, Facts, UserFacts, WorkspaceFacts
-from context_engine.keys import Coordinates
+from context_engine.keys import Coordinates, Tag
 from context_engine.models.sections import Role
 
 
@@ -47,11 +48,18 @@ def resolve(
 
 def _scope(run: Run, inherited: frozenset[str]) -> VisibleScope:
     user, workspace, held = _membership(run)
-    agents = _agents(run)
+    agents = _agents(run, held)
     role = narrowed(held, agents)
     tables = Tables(run)
     requested = tables.requested()
     view, view_table = tables.view()
+    project = project_in_sight(run, role)
+    of_project = project_tables(run, tables, role)
+    task = task_in_sight(run, tables, role)
+    team = team_in_sight(run, role)
+    organization = organization_in_sight(run, workspace)
+    workflow = workflow_in_sight(run, role)
+    talk = _talk(run, tables, inherited)
     return VisibleScope(
         maker=MAKER,
         user=user,
@@ -60,18 +68,19 @@ def _scope(run: Run, inherited: frozenset[str]) -> VisibleScope:
         tables=requested,
         view=view,
         view_table=view_table,
-        project=project_in_sight(run, role),
-        project_tables=project_tables(run, tables, role),
-        task=task_in_sight(run, tables, role),
-        team=team_in_sight(run, role),
-        organization=organization_in_sight(run, workspace),
-        workflow=workflow_in_sight(run, role),
+        project=project,
+        project_tables=of_project,
+        task=task,
+        team=team,
+        organization=organization,
+        workflow=workflow,
         agents=agents,
-        conversation=_conversation(run, tables, inherited),
-        # Last: what is above adds to these.
-        absent=tuple(run.missing),
+        conversation=talk.conversation,
+        absent=in_order(run.missing),
         tags=frozenset(run.tags),
-        dialogue_tags=frozenset(run.dialogue_tags),
+        told=frozenset(run.told),
+        dialogue_tags=talk.tags,
+        dialogue_told=talk.told,
         denials=tuple(run.denials),
         until=view.where.until if view is not None and view.where is not None else None,
     )
@@ -84,43 +93,59 @@ def _membership(run: Run) -> tuple[UserFacts, WorkspaceFacts, Role]:
         raise NotFound("workspace", run.at.workspace_id)
     if not (user.active and member.active):
         raise NotFound("workspace", run.at.workspace_id)
-    run.tags.update(keys.team(team) for team in run.facts.team_ids)
+    run.tell(keys.team(team) for team in run.facts.team_ids)
     if member.role != "defer":
         return user, workspace, member.role
     return user, workspace, granted(run.facts, "workspace", workspace.id) or "none"
 
 
-def _agents(run: Run) -> tuple[AgentFacts, ...]:
-    """The stack, every agent of which must be there."""
-    found = {agent.id for agent in run.facts.agents}
-    run.tags.update(keys.agent(agent) for agent in run.at.agent_stack)
+def _agents(run: Run, held: Role) -> tuple[AgentFacts, ...]:
+    """The stack, every agent of which must be there; `held` is the role in the workspace."""
+    seen = run.facts.agents if RANK[held] >= RANK["viewer"] else ()
+    found = {agent.id for agent in seen}
+    run.tell(keys.agent(agent) for agent in run.at.agent_stack)
     for agent in run.at.agent_stack:
         if agent not in found:
             raise NotFound("agent", agent)
-    return run.facts.agents
+    return seen
 
 
-def _conversation(
-    run: Run, tables: Tables, inherited: frozenset[str]
-) -> VisibleConversation | None:
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """The conversation in sight, and what the dialogue alone depends on and tells."""
+
+    conversation: VisibleConversation | None
+    tags: frozenset[Tag] = frozenset()
+    told: frozenset[Tag] = frozenset()
+
+
+def _talk(run: Run, tables: Tables, inherited: frozenset[str]) -> _Talk:
     if run.at.conversation_id is None:
-        return None
-    run.dialogue_tags.add(keys.conversation(run.at.conversation_id))
+        return _Talk(None)
+    own = frozenset({keys.conversation(run.at.conversation_id)})
     conversation = run.facts.conversation
     if conversation is None or not conversation.is_participant:
         run.deny(f"conversation {run.at.conversation_id}", "missing or no participant")
         if "conversation_id" in inherited:
-            return None
+            return _Talk(None, own, own)
         raise NotFound("conversation", run.at.conversation_id)
-    surface = set(run.tags)
-    rights = {}
-    for table in run.facts.tables:
-        run.dialogue_tags.update({keys.schema(table.id), keys.rows(table.id)})
-        if (seen := tables.one(table.id)) is not None:
-            rights[table.id] = seen.rights
     # What tools ran over is the dialogue's matter: the surface must not depend on it.
-    run.dialogue_tags |= run.tags - surface
+    surface = set(run.tags)
+    seen = {t.id: t for table in run.facts.tables if (t := tables.one(table.id)) is not None}
+    # Tables that are gone too: they may come back.
+    ran_over = {id for message in conversation.dialogue.messages for id in message.table_ids}
+    told = own | {keys.schema(id) for id in ran_over}
+    tags = told | (run.tags - surface) | {keys.rows(table.id) for table in run.facts.tables}
     run.tags = surface
-    return VisibleConversation(
-        maker=MAKER, facts=conversation, user_id=run.at.user_id, rights=rights
+    for table_id in ran_over & seen.keys():
+        told |= tables.tags_of(seen[table_id])
+    return _Talk(
+        VisibleConversation(
+            maker=MAKER,
+            facts=conversation,
+            user_id=run.at.user_id,
+            rights={id: table.rights for id, table in seen.items()},
+        ),
+        frozenset(tags | told),
+        frozenset(told),
     )

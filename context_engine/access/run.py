@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -15,13 +16,17 @@ from context_engine.models.context import Unresolved
 
 @dataclass(slots=True)
 class Run:
-    """The question, and all that its answer depends on beside what is in sight."""
+    """The question, and all that its answer depends on beside what is in sight.
+
+    `tags` is everything that can change the answer; `told` those of them that may leave the
+    engine. What is out of sight tells nothing: for its id, the same as if it were missing.
+    """
 
     facts: Facts
     at: Coordinates
     now: datetime
     tags: set[Tag] = field(init=False)
-    dialogue_tags: set[Tag] = field(default_factory=set, init=False)
+    told: set[Tag] = field(init=False)
     denials: list[Denial] = field(default_factory=list, init=False)
     missing: list[Unresolved] = field(default_factory=list, init=False)
 
@@ -33,6 +38,7 @@ class Run:
             keys.user(self.at.user_id),
             keys.teams_of(self.at.user_id),
         }
+        self.told = set(self.tags)
 
     def operands(self) -> policy.UserOperands:
         """What conditions may say of the user."""
@@ -43,12 +49,11 @@ class Run:
             team_ids=self.facts.team_ids,
         )
 
-    def tag_reads(self, table_id: str, pred: policy.Pred) -> None:
-        """Tags of the cells that a condition over a table's rows reads."""
-        refs = policy.refs_read(pred)
-        self.tags.update(keys.value(table_id, ref.partition(":")[2]) for ref in refs)
-        if refs:
-            self.tags.add(keys.any_value(table_id))
+    def tell(self, tags: Iterable[Tag]) -> None:
+        """Depends on `tags`, and may say so."""
+        found = set(tags)
+        self.tags |= found
+        self.told |= found
 
     def deny(self, what: str, rule: str) -> None:
         self.denials.append(Denial(what=what, rule=rule))
@@ -61,3 +66,15 @@ class Run:
         """Notes a coordinate out of sight; what follows is `settle`'s to say."""
         self.deny(f"{kind} {id}", "missing or out of sight")
         self.missing.append(Unresolved(coordinate=f"{kind}Id", id=id))
+
+
+def reads_of(table_id: str, pred: policy.Pred) -> set[Tag]:
+    """Tags of the cells that a condition over a table's rows reads."""
+    refs = policy.refs_read(pred)
+    cells = {keys.value(table_id, ref.partition(":")[2]) for ref in refs}
+    return cells | {keys.any_value(table_id)} if refs else cells
+
+
+def rows_of(table_id: str) -> set[Tag]:
+    """Tags of what a count of a table's rows depends on, beside the cells it reads."""
+    return {keys.schema(table_id), keys.rows(table_id)}

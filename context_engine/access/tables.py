@@ -7,10 +7,11 @@ from dataclasses import replace
 from context_engine import keys, policy, view_filters
 from context_engine.access.roles import TableRole, held_on, narrowed
 from context_engine.access.rows import rows_in_sight
-from context_engine.access.run import Run
+from context_engine.access.run import Run, reads_of, rows_of
 from context_engine.access.visible import MAKER, VisibleTable, VisibleView
 from context_engine.errors import InvalidRequest
 from context_engine.facts import TableFacts, ViewFacts
+from context_engine.keys import Tag
 from context_engine.models.context import Unresolved
 from context_engine.models.sections import Role
 
@@ -27,34 +28,42 @@ class Tables:
         """The effective tables in sight; the others are noted as missing."""
         seen = []
         for table_id in self._run.at.table_ids:
-            self._run.tags.update(
-                {keys.schema(table_id), keys.views(table_id), keys.rows(table_id)}
-            )
+            self._run.tell({keys.views(table_id)} | rows_of(table_id))
             table = self.one(table_id)
             if table is not None:
+                self._run.tell(self.tags_of(table))
                 seen.append(table)
             else:
                 self._run.missing.append(Unresolved(coordinate="tableIds", id=table_id))
         return tuple(seen)
 
     def one(self, table_id: str) -> VisibleTable | None:
+        """A table in sight. The answer depends on its tags; whoever shows it tells them too."""
         if table_id not in self._made:
-            self._made[table_id] = self._decided(table_id)
+            self._made[table_id] = made = self._decided(table_id)
+            self._run.tags |= rows_of(table_id)
+            if made is not None:
+                self._run.tags |= self.tags_of(made)
         return self._made[table_id]
+
+    def tags_of(self, table: VisibleTable) -> set[Tag]:
+        """What the rows in sight of `table` depend on."""
+        return rows_of(table.id) | reads_of(table.id, table.rows)
 
     def view(self) -> tuple[VisibleView | None, VisibleTable | None]:
         """The requested view, on one of the context's tables or, without tables, on its own."""
         run, at = self._run, self._run.at
         if at.view_id is None:
             return None, None
-        run.tags.add(keys.ANY_VIEW)
+        run.tell({keys.ANY_VIEW})
         owner = next((t.id for t in run.facts.tables for v in t.views if v.id == at.view_id), None)
         if owner is not None and (not at.table_ids or owner in at.table_ids):
-            run.tags.update({keys.schema(owner), keys.views(owner), keys.rows(owner)})
+            run.tags.add(keys.views(owner))
             table = self.one(owner)
             for view in table.views if table else ():
-                if view.facts.id == at.view_id:
-                    run.tag_reads(owner, view.filter)
+                if table is not None and view.facts.id == at.view_id:
+                    run.tell({keys.views(owner)} | self.tags_of(table))
+                    run.tell(reads_of(owner, view.filter))
                     return self._looked_at(view), table
         run.absent("view", at.view_id)
         return None, None
@@ -68,9 +77,12 @@ class Tables:
         if isinstance(made, str):
             return replace(view, uncountable=made)
         for table_id in made.sights:
-            run.tags.update({keys.schema(table_id), keys.rows(table_id)})
+            run.tags |= rows_of(table_id)
         for table_id, name in made.reads:
-            run.tags.update({keys.value(table_id, name), keys.any_value(table_id)})
+            cells = {keys.value(table_id, name), keys.any_value(table_id)}
+            run.tags |= cells
+            if self.one(table_id) is not None:
+                run.tell(rows_of(table_id) | cells)
         return replace(view, filter=True, where=made, uncountable=None)
 
     def _sight(self, table_id: str) -> view_filters.Sight | None:
@@ -99,7 +111,6 @@ class Tables:
 def _opened(run: Run, facts: TableFacts, held: Role, role: TableRole) -> VisibleTable:
     # Policies name the role by which the way in is held, before the agents narrow it.
     rows = rows_in_sight(run, facts, held)
-    run.tag_reads(facts.id, rows)
     field_ids = {f.id for f in facts.fields}
     views = tuple(
         _visible(run, facts.id, view, field_ids)

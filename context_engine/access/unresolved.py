@@ -8,6 +8,11 @@ from context_engine.errors import NotFound
 from context_engine.models.context import Unresolved
 
 
+def in_order(absent: Iterable[Unresolved]) -> tuple[Unresolved, ...]:
+    """One order for all: when something was found out of sight tells nothing about why."""
+    return tuple(sorted(absent, key=lambda one: _ORDER[one.coordinate]))
+
+
 def settle(
     absent: Iterable[Unresolved], inherited: frozenset[str], *, strict: bool = False
 ) -> tuple[Unresolved, ...]:
@@ -36,3 +41,5 @@ _PYTHON_NAMES = {
     "organizationId": "organization_id",
     "workflowId": "workflow_id",
 }
+
+_ORDER = {name: place for place, name in enumerate(_PYTHON_NAMES)}

@@ -78,6 +78,8 @@ class VisibleTask(_Visible):
 
     facts: TaskFacts
     row_in: VisibleTable | None
+    told: frozenset[Tag]
+    """What it depends on beside its id, told once its row is counted in sight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +134,10 @@ class VisibleScope(_Visible):
     """Every coordinate out of sight, inherited ones too; `settle` says what follows from it."""
     tags: frozenset[Tag]
     """What everything but the dialogue depends on."""
+    told: frozenset[Tag]
+    """Those of `tags` that may leave the engine: none for what is out of sight, but its id's."""
     dialogue_tags: frozenset[Tag]
+    dialogue_told: frozenset[Tag]
     denials: tuple[Denial, ...]
     until: datetime | None = None
     """When a date that a count depends on turns; nothing made of this may outlive it."""

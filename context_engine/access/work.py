@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from context_engine import keys
-from context_engine.access.roles import RANK
+from context_engine.access.roles import RANK, narrowed
 from context_engine.access.run import Run
 from context_engine.access.tables import Tables
 from context_engine.access.visible import MAKER, VisibleTable, VisibleTask
@@ -15,6 +15,7 @@ from context_engine.facts import (
     WorkflowFacts,
     WorkspaceFacts,
 )
+from context_engine.keys import Tag
 from context_engine.models.sections import Role
 
 
@@ -22,8 +23,8 @@ def project_in_sight(run: Run, role: Role) -> ProjectFacts | None:
     """`role` is that on the workspace, narrowed by the agents; so it is in the others."""
     if run.at.project_id is None:
         return None
-    run.tags.update({keys.project(run.at.project_id), keys.tasks_of(run.at.project_id)})
-    if run.facts.project is not None and _shown(run.facts.project, role):
+    run.tell({keys.project(run.at.project_id), keys.tasks_of(run.at.project_id)})
+    if run.facts.project is not None and _shown(run, run.facts.project, role):
         return run.facts.project
     run.absent("project", run.at.project_id)
     return None
@@ -32,12 +33,12 @@ def project_in_sight(run: Run, role: Role) -> ProjectFacts | None:
 def project_tables(run: Run, tables: Tables, role: Role) -> tuple[VisibleTable, ...]:
     """Tables in sight that rows of the requested project's tasks are in."""
     project = run.facts.project
-    if project is None or project.id != run.at.project_id or not _shown(project, role):
+    if project is None or project.id != run.at.project_id or not _shown(run, project, role):
         return ()
     found = []
     for table_id in project.task_table_ids:
-        run.tags.update({keys.schema(table_id), keys.rows(table_id)})
         if (table := tables.one(table_id)) is not None:
+            run.tell(tables.tags_of(table))
             found.append(table)
     return tuple(found)
 
@@ -46,40 +47,53 @@ def task_in_sight(run: Run, tables: Tables, role: Role) -> VisibleTask | None:
     """Its project and the table of its row are in sight; without a project, the role decides."""
     if run.at.task_id is None:
         return None
-    run.tags.add(keys.task(run.at.task_id))
+    run.tell({keys.task(run.at.task_id)})
     task = run.facts.task
     if task is not None:
-        row_in, in_sight = _row_in(run, tables, task)
+        row_in, in_sight = _row_in(tables, task)
         if task.project is not None:
             run.tags.add(keys.project(task.project.id))
-            in_sight = in_sight and _shown(task.project, role)
+            in_sight = in_sight and _shown(run, task.project, role)
         else:
             in_sight = in_sight and RANK[role] >= RANK["viewer"]
         if in_sight:
-            return VisibleTask(maker=MAKER, facts=task, row_in=row_in)
+            return VisibleTask(
+                maker=MAKER, facts=task, row_in=row_in, told=_told(tables, task, row_in)
+            )
     run.absent("task", run.at.task_id)
     return None
 
 
-def _row_in(run: Run, tables: Tables, task: TaskFacts) -> tuple[VisibleTable | None, bool]:
+def _row_in(tables: Tables, task: TaskFacts) -> tuple[VisibleTable | None, bool]:
     """The table that a task's row is in, and whether it leaves the task in sight."""
     if task.table_id is None:
         return None, True
-    run.tags.update({keys.schema(task.table_id), keys.rows(task.table_id)})
     table = tables.one(task.table_id)
     return table, table is not None
 
 
-def _shown(project: ProjectFacts, role: Role) -> bool:
-    return project.is_member if project.private else RANK[role] >= RANK["viewer"]
+def _told(tables: Tables, task: TaskFacts, row_in: VisibleTable | None) -> frozenset[Tag]:
+    tags = tables.tags_of(row_in) if row_in is not None else set()
+    return frozenset(tags | ({keys.project(task.project.id)} if task.project else set()))
+
+
+def _shown(run: Run, project: ProjectFacts, role: Role) -> bool:
+    if project.private:
+        return project.is_member and _may_look(run)
+    return RANK[role] >= RANK["viewer"]
+
+
+def _may_look(run: Run) -> bool:
+    """Whether the agents may look at anything: what is a member's by membership is narrowed too."""
+    return narrowed("admin", run.facts.agents) != "none"
 
 
 def team_in_sight(run: Run, role: Role) -> TeamFacts | None:
     if run.at.team_id is None:
         return None
-    run.tags.add(keys.team(run.at.team_id))
+    run.tell({keys.team(run.at.team_id)})
     team = run.facts.team
-    if team is not None and (team.is_member or role == "admin"):
+    if team is not None and (team.is_member or role == "admin") and _may_look(run):
         return team
     run.absent("team", run.at.team_id)
     return None
@@ -89,12 +103,13 @@ def organization_in_sight(run: Run, workspace: WorkspaceFacts) -> OrganizationFa
     """Only the workspace's own, and for its members."""
     if run.at.organization_id is None:
         return None
-    run.tags.add(keys.organization(run.at.organization_id))
+    run.tell({keys.organization(run.at.organization_id)})
     organization = run.facts.organization
     if (
         organization is not None
         and organization.role is not None
         and organization.id == workspace.organization_id
+        and _may_look(run)
     ):
         return organization
     run.absent("organization", run.at.organization_id)
@@ -104,7 +119,7 @@ def organization_in_sight(run: Run, workspace: WorkspaceFacts) -> OrganizationFa
 def workflow_in_sight(run: Run, role: Role) -> WorkflowFacts | None:
     if run.at.workflow_id is None:
         return None
-    run.tags.add(keys.workflow(run.at.workflow_id))
+    run.tell({keys.workflow(run.at.workflow_id)})
     if run.facts.workflow is not None and RANK[role] >= RANK["viewer"]:
         return run.facts.workflow
     run.absent("workflow", run.at.workflow_id)

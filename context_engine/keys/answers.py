@@ -8,8 +8,9 @@ from context_engine.keys.encoding import digest
 from context_engine.keys.scopes import Scope
 from context_engine.models.base import JsonObject
 
-BUILD_VERSION = "1"
-"""Version of the code that builds: raise it when the same input gives another context."""
+BUILD_VERSION = "2"
+"""Version of the code that builds: raise it when the same input gives another context, or when
+another form of it is cached."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,12 @@ def _bounded(metadata: JsonObject) -> JsonObject:
         return metadata
     if _depth(metadata) > METADATA_DEPTH:
         raise ValueError(f"nested deeper than {METADATA_DEPTH} levels; flatten it")
-    text = json.dumps(metadata, ensure_ascii=False)
+    try:
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        raise ValueError(
+            "holds a number that is not finite; send a finite one or a text"
+        ) from error
     if len(text) > METADATA_CHARS:
         raise ValueError(f"longer than {METADATA_CHARS} characters as JSON; send less")
     if any("\ud800" <= character <= "\udfff" for character in text):

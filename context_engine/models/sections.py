@@ -153,7 +153,7 @@ class Agent(Contract):
     name: str
     max_role: Role
     table_ids: tuple[Id, ...] | None = None
-    """The tables it may touch; None for all that its user may."""
+    """Of the tables in this context, those that it is limited to; None for no limit of its own."""
 
 
 class Turn(Contract):

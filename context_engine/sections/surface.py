@@ -5,6 +5,7 @@ It is cached as one piece, so that the next turn of a dialogue reads the dialogu
 
 from __future__ import annotations
 
+from context_engine import access
 from context_engine.access import VisibleScope
 from context_engine.keys import Coordinates
 from context_engine.models.base import Contract
@@ -86,7 +87,7 @@ def _absent(scope: VisibleScope, counts: Counts, at: Coordinates) -> tuple[Unres
     """What access found out of sight, and the task whose row the count found out of sight."""
     if scope.task is None or counts.task_row_visible or at.task_id is None:
         return scope.absent
-    return (*scope.absent, Unresolved(coordinate="taskId", id=at.task_id))
+    return access.in_order((*scope.absent, Unresolved(coordinate="taskId", id=at.task_id)))
 
 
 def wire_name(name: str) -> str:

@@ -65,9 +65,15 @@ def build_workflow(
 
 
 def build_agents(scope: VisibleScope) -> Section[tuple[Agent, ...]]:
-    """The agent stack, outermost first."""
+    """The agent stack, outermost first; of an agent's tables those of the context."""
+    here = [table.id for table in scope.tables]
     agents = tuple(
-        Agent(id=a.id, name=a.name, max_role=a.max_role, table_ids=a.table_ids)
+        Agent(
+            id=a.id,
+            name=a.name,
+            max_role=a.max_role,
+            table_ids=tuple(here) if a.table_ids is not None else None,
+        )
         for a in scope.agents
     )
     return included(agents) if agents else Section(agents, "absent", NOT_ASKED)

@@ -429,3 +429,30 @@ async def test_nobody_listening_at_the_address_is_unavailable() -> None:
         with pytest.raises(Unavailable) as away:
             await cache.ping()
         assert isinstance(away.value.__cause__, ConnectionError)
+
+
+@pytest.mark.parametrize("kind", ["string", "broken clock"])
+async def test_a_change_is_applied_whatever_lies_under_the_marks_name(
+    store: RedisStore, kind: str
+) -> None:
+    """Somebody else's key costs misses; it holds up no revocation, and proves nothing."""
+    moment = await store.moment(ANN)
+    assert await store.cache.fill(moment, [entry(whole_name(ANN), moment)], None)
+    name = keys.marks_name(WORKSPACE)
+    if kind == "string":
+        await store.redis.set(name, "not ours")
+    else:
+        await store.redis.hset(name, "#clock", "soon")
+    await store.cache.mark(WORKSPACE, frozenset({TABLE}), create=True)
+    assert (await store.look(ANN)).whole is None
+
+
+async def test_an_index_of_another_kind_is_removed(store: RedisStore) -> None:
+    """Unlinking goes on with the others."""
+    moment = await store.moment(ANN)
+    assert await store.cache.fill(moment, [entry(whole_name(ANN), moment, TABLE)], None)
+    foreign = keys.index_name(WORKSPACE, keys.WORKSPACE)
+    await store.redis.set(foreign, "not ours")
+    evicted = await store.cache.evict(WORKSPACE, frozenset({TABLE, keys.WORKSPACE}))
+    assert evicted.count == 1
+    assert not await store.redis.exists(foreign)

@@ -318,3 +318,39 @@ async def test_many_at_once_keep_their_own_answers(engine: ContextEngine) -> Non
         *(ask(engine, user, message=f"m{n % 5}", sessionId="s") for n, user in enumerate(users))
     )
     assert [context.user.id for context in answers] == users
+
+
+async def test_a_damaged_surface_is_a_miss(
+    world: World, engine: ContextEngine, cache: RedisCache
+) -> None:
+    """What lies under its name is not what was stored: it is built, and stored again."""
+    await world.conversation("c", "ana")
+    await ask(engine, conversationId="c", message="One?")
+    redis = cache._link.redis
+    (name,) = await redis.keys("*surface:*")
+    for damage in (b"", b"{}", b"\xff\xfe", b"[1]\n2"):
+        await redis.hset(name, "p", damage)
+        assert (await ask(engine, conversationId="c", message=repr(damage))).source == "build"
+    assert (await ask(engine, conversationId="c", message="And now?")).source == "surface"
+
+
+async def test_a_task_whose_row_is_hidden_reads_as_one_that_is_missing(
+    world: World, engine: ContextEngine
+) -> None:
+    """The same bytes but for ids, beside another coordinate out of sight; with `strict` as well."""
+    await world.own_rows("t0", "user", "bob")
+    here = {"workspace_id": "w"}
+    row = {"table_id": "t0", "record_id": "t0.r1"}
+    await world.add(t.teams, {"id": "g", "name": "G", **here})
+    await world.add(t.tasks, {"id": "hidden-task", "title": "K", **row, **here})
+    shown = {}
+    for task in ("hidden-task", "absent-task"):
+        where = {"taskId": task, "teamId": "g", "tableIds": []}
+        found = await ask(engine, "bob", **where)
+        assert [one.coordinate for one in found.unresolved] == ["taskId", "teamId"]
+        said = found.model_dump(mode="json", exclude={"context_id", "generated_at", "context_hash"})
+        assert said["trace"]["sections"]["task"]["status"] == "absent"
+        shown[task] = str(said | {"tags": len(said["tags"])}).replace(task, "it")
+        with pytest.raises(NotFound, match=f"task '{task}'"):
+            await ask(engine, "bob", Options(strict=True), **where)
+    assert shown["hidden-task"] == shown["absent-task"]

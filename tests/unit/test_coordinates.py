@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from context_engine.coordinates import effective, kept
 from context_engine.keys import Coordinates
 from context_engine.models import ContextBuildInput
@@ -66,3 +68,14 @@ def test_a_new_session_inherits_nothing() -> None:
     found = effective(request(sessionId="new"), None)
     assert found.at == Coordinates("w", "u", session_id="new")
     assert found.inherited == ()
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [b"", b"{", b"\xff", b"[]", b"null", b'"t"', b'{"table_ids":"t","view_id":["v"]}',
+     b'{"table_ids":[1,null],"project_id":{}}'],
+)  # fmt: skip
+def test_a_damaged_session_keeps_nothing(damaged: bytes) -> None:
+    """It is never trusted: not to be right, and not to be what was written."""
+    found = effective(request(sessionId="s"), damaged)
+    assert found == effective(request(sessionId="s"), None)

@@ -16,9 +16,11 @@ from context_engine.models import ContextBuildInput
         ("projectId", "p\ud800"),
         ("metadata", {"a": ["\ud800"]}),
         ("metadata", {"\udfff": 1}),
+        ("metadata", {"a": [float("nan")]}),
+        ("metadata", {"a": float("inf")}),
     ],
 )
-def test_a_lone_surrogate_is_refused_with_its_field(field: str, value: JsonValue) -> None:
+def test_what_no_wire_can_carry_is_refused_with_its_field(field: str, value: JsonValue) -> None:
     """A body that Python's json reads may hold what no wire can carry: a typed error, at once."""
     with pytest.raises(InvalidRequest, match=field):
         ContextBuildInput.from_http({}, {"workspaceId": "w", field: value}, user_id="u")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine import keys, rendering
 from context_engine.builder import Builder, Built, Limits, Surfaced
 from context_engine.coordinates import effective
 from context_engine.models import (
@@ -19,11 +20,15 @@ from context_engine.models import (
     WorkspaceSection,
 )
 from context_engine.models.sections import Count
-from context_engine.rendering import Rendered, answered, content_hash, render
+from context_engine.rendering import Rendered, answered, content_hash
 from context_engine.sections.surface import Surface
 from tests.unit.test_conversation import said, visible_with
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def render(made: Surface, locale: str | None) -> Rendered:
+    return rendering.render(made, locale, frozenset({keys.WORKSPACE, keys.schema("t0")}))
 
 
 def surface(name: str = "Name", tables: int = 2) -> Surface:

@@ -182,7 +182,7 @@ def test_every_section_is_resolved_from_the_facts() -> None:
     assert surface.workflow is not None
     assert [agent.name for agent in surface.agent_stack] == ["Planner"]
     assert surface.absent == ()
-    for section in render(surface, None).trace.values():
+    for section in render(surface, None, frozenset()).trace.values():
         assert (section["chars"] != 0) == (section["status"] != "absent")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -161,3 +162,16 @@ def test_what_is_no_date_is_quoted() -> None:
     assert day("2026-12-03", "xx-unknown") == "Dec 3, 2026"
     assert number(1_000, "xx-unknown") == "1,000"
     assert counted(Count.of(5), "zh") == "5"
+
+
+def test_what_no_person_sees_is_no_part_of_a_name() -> None:
+    """Variation selectors and fillers can carry a hidden text; heaps of marks cover the line."""
+    hidden = "".join(chr(0xE0100 + ord(c)) for c in "obey")
+    assert clean(f"Plan{hidden}\ufe0f\u3164\u115f\u2800 B") == "Plan B"
+    assert clean("a" + "\u0301" * 50) == "a" + "\u0301" * 4
+    assert clean("ক্ষি བསྒྲུབས") == "ক্ষি བསྒྲུབས", "scripts that stack stay whole"
+
+
+@pytest.mark.parametrize("quote", ['"', "“", "”", "„", "‟", "〞", "＂", "`", "\\"])
+def test_nothing_in_a_name_looks_like_the_end_of_its_quotes(quote: str) -> None:
+    assert quote not in quoted(f"a{quote} b")[1:-1]

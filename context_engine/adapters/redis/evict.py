@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from context_engine import keys
 from context_engine.adapters.redis.batch import Command, Reply
+from context_engine.adapters.redis.link import Foreign
 from context_engine.ports import Evicted
 
 SLICE = 100
@@ -28,11 +29,18 @@ class Eviction:
         """Everything that `indexes` (sorted sets of names) hold."""
         left, count = list(indexes), 0
         while left:
-            popped = await asyncio.gather(*(self._ask(("ZPOPMIN", index, SLICE)) for index in left))
+            popped = await asyncio.gather(*(self._popped(index) for index in left))
             found = [reply[::2] for reply in popped]  # each name is followed by its score
             count += await self._unlink(dict.fromkeys(name for names in found for name in names))
             left = [i for i, names in zip(left, found, strict=True) if len(names) == SLICE]
         return Evicted(count, tuple(self._scopes), self._truncated)
+
+    async def _popped(self, index: str) -> Reply:
+        try:
+            return await self._ask(("ZPOPMIN", index, SLICE))
+        except Foreign:
+            await self._ask(("UNLINK", index))
+            return []
 
     async def _unlink(self, names: Iterable[bytes]) -> int:
         todo = list(names)

@@ -38,6 +38,10 @@ class Full(Unavailable):
     """The store is at its limit of memory and takes no more."""
 
 
+class Foreign(Unavailable):
+    """Something of another kind lies under a name of ours."""
+
+
 @lru_cache(maxsize=1)
 def scripts() -> dict[ScriptName, tuple[str, str]]:
     """SHA-1 (the server's name for it) and text of every script."""
@@ -91,6 +95,8 @@ async def bounded(seconds: float) -> AsyncIterator[None]:
 
 def unavailable(error: RedisError) -> Unavailable:
     kind = Full if isinstance(error, OutOfMemoryError) else Unavailable
+    if str(error).startswith("WRONGTYPE"):
+        kind = Foreign
     return kind("redis", f"{type(error).__name__}: {error}")
 
 

@@ -6,6 +6,11 @@
 --       the tags.
 -- Returns {reign} where there are no marks, else {reign, epoch, clock}.
 local marks = KEYS[1]
+local kind = redis.call('TYPE', marks)['ok']
+if kind ~= 'none' and (kind ~= 'hash' or not tonumber(redis.call('HGET', marks, '#clock') or 0)) then
+  -- Not ours: a change must be applied whatever lies there.
+  redis.call('UNLINK', marks)
+end
 if redis.call('HLEN', marks) > tonumber(ARGV[3]) then
   -- Costs misses, never staleness: what was stored under the old epoch is valid no more.
   redis.call('UNLINK', marks)
