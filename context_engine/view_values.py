@@ -45,7 +45,7 @@ class System(Node):
 class RowId(Node):
     """The id of the record: what a row goes by whose name a formula makes."""
 
-    row_id: Literal[True] = True
+    row_id: Literal[True]
 
 
 class Needs(Node):

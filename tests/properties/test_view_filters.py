@@ -130,7 +130,7 @@ def values(draw: st.DrawFn, table: str = "a", depth: int = 0) -> v.Value:
         kind = draw(st.sampled_from(KINDS))
         return v.Stored(cell=kind, kind=kind)
     if shape == "system":
-        return draw(st.sampled_from([v.System(system="created_at"), v.RowId()]))
+        return draw(st.sampled_from([v.System(system="created_at"), v.RowId(row_id=True)]))
     end, field = draw(st.sampled_from([(b, f) for (a, b), f in LINKS.items() if a == table]))
     step = v.Step(field=field, table=end)
     if shape == "count":

@@ -144,7 +144,7 @@ def _name_of(link: Field, schema: Schema, steps: int) -> v.Value:
     """What a linked row goes by: its primary field, or its id where a formula makes that."""
     assert link.link_table is not None, "a link field"
     name = value_of(schema.primary(link.link_table), schema, steps)
-    return v.RowId() if v.missing(name) else name
+    return v.RowId(row_id=True) if v.missing(name) else name
 
 
 def _computed(field: Field, schema: Schema, steps: int) -> v.Value:

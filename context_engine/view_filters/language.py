@@ -12,20 +12,17 @@ for true. The database stores a filter as `{"where": filter}`, which no policy p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from collections.abc import Iterator
+from datetime import date
 from typing import Annotated, Literal, assert_never
-from zoneinfo import ZoneInfo
 
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
-from context_engine import policy
 from context_engine.errors import InvalidRequest
 from context_engine.models.base import Id
 from context_engine.models.input import Zone
 from context_engine.policy import Node
-from context_engine.view_values import Value, is_list, kind_of, missing, refs_read, tables_read
+from context_engine.view_values import Value, is_list, kind_of, missing
 
 TextOp = Literal["equal", "not_equal"]
 NumberOp = Literal["higher_than", "higher_than_or_equal", "lower_than", "lower_than_or_equal"]
@@ -192,111 +189,3 @@ def _untestable(condition: Condition) -> str | None:
         case _:
             assert_never(test)
     return None if fits and not is_list(condition.value) else UNKNOWN_OPERATOR
-
-
-# -- days --------------------------------------------------------------------------------------
-
-
-def span(days: Days, now: datetime) -> tuple[date, date]:
-    """First day, and the day after the last, in the filter's own zone."""
-    if days.exact is not None:
-        return days.exact, days.exact + timedelta(days=1)
-    today = now.astimezone(ZoneInfo(days.tz)).date()
-    match days.unit:
-        case "day":
-            first = today + timedelta(days=days.shift)
-            return first, first + timedelta(days=1)
-        case "week":
-            first = today - timedelta(days=today.weekday()) + timedelta(weeks=days.shift)
-            return first, first + timedelta(weeks=1)
-        case "month":
-            return _month(today, days.shift), _month(today, days.shift + 1)
-        case "year":
-            return date(today.year + days.shift, 1, 1), date(today.year + days.shift + 1, 1, 1)
-        case _:
-            assert_never(days.unit)
-
-
-def _month(today: date, shift: int) -> date:
-    year, month = divmod(today.year * 12 + today.month - 1 + shift, 12)
-    return date(year, month + 1, 1)
-
-
-def next_midnight(tz: str, now: datetime) -> datetime:
-    """When another day begins in `tz`: until then, today stays what it is."""
-    zone = ZoneInfo(tz)
-    tomorrow = now.astimezone(zone).date() + timedelta(days=1)
-    return datetime.combine(tomorrow, time.min, zone).astimezone(UTC)
-
-
-# -- for one user ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """What one user sees of a table: its fields, and which of its rows."""
-
-    field_ids: frozenset[str]
-    rows: policy.Pred
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A filter for one user at one time. Linked rows count only where `sights` shows them."""
-
-    filter: Filter
-    now: datetime
-    sights: Mapping[str, policy.Pred]
-    """Rows in sight of every table that links lead to; `False` for one out of sight."""
-    reads: frozenset[tuple[str, str]]
-    """Every (table, field or system column) that decides on a row."""
-    until: datetime | None
-    """When a date in it turns, and a count with it; None without dates that move."""
-
-
-def prepare(
-    raw: JsonValue,
-    table_id: str,
-    now: datetime,
-    sight: Callable[[str], Sight | None],
-) -> Prepared | str:
-    """The stored filter of a view on `table_id`, ready to be counted; or why it cannot be.
-
-    `sight` tells what the user sees of a table; None where nothing. A linked table out of sight
-    has no rows in sight, and links to it lead nowhere.
-    """
-    try:
-        filter = parse(raw)
-    except InvalidRequest:
-        return NOT_COMPUTED
-    if (reason := unavailable(filter)) is not None:
-        return reason
-    found = list(conditions(filter))
-    reads = frozenset(ref for one in found for ref in refs_read(one.value, table_id))
-    tables = {table for one in found for table in tables_read(one.value)}
-    seen = {table: sight(table) for table in tables}
-    known = {**seen, table_id: sight(table_id)}
-    for table, name in reads:
-        there = known[table]
-        if there is not None and name not in there.field_ids and name not in _COLUMNS:
-            return NOT_COMPUTED
-    try:
-        moving = [d for d in map(_days, found) if d is not None and d.exact is None]
-        for days in moving:
-            span(days, now)
-    except (ValueError, OverflowError):
-        return UNREADABLE
-    return Prepared(
-        filter=filter,
-        now=now,
-        sights={table: there.rows if there else False for table, there in seen.items()},
-        reads=reads,
-        until=min((next_midnight(days.tz, now) for days in moving), default=None),
-    )
-
-
-_COLUMNS = frozenset({"created_at", "updated_at"})
-
-
-def _days(condition: Condition) -> Days | None:
-    return condition.test.days if isinstance(condition.test, InDays) else None

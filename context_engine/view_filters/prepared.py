@@ -1,0 +1,95 @@
+"""A view's filter for one user at one time: what it reads, in whose sight, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from context_engine import policy
+from context_engine.errors import InvalidRequest
+from context_engine.view_filters.days import next_midnight, span
+from context_engine.view_filters.language import (
+    NOT_COMPUTED,
+    UNREADABLE,
+    Condition,
+    Days,
+    Filter,
+    InDays,
+    conditions,
+    parse,
+    unavailable,
+)
+from context_engine.view_values import refs_read, tables_read
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one user sees of a table: its fields, and which of its rows."""
+
+    field_ids: frozenset[str]
+    rows: policy.Pred
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A filter for one user at one time. Linked rows count only where `sights` shows them."""
+
+    filter: Filter
+    now: datetime
+    sights: Mapping[str, policy.Pred]
+    """Rows in sight of every table that links lead to; `False` for one out of sight."""
+    reads: frozenset[tuple[str, str]]
+    """Every (table, field or system column) that decides on a row."""
+    until: datetime | None
+    """When a date in it turns, and a count with it; None without dates that move."""
+
+
+def prepare(
+    raw: JsonValue,
+    table_id: str,
+    now: datetime,
+    sight: Callable[[str], Sight | None],
+) -> Prepared | str:
+    """The stored filter of a view on `table_id`, ready to be counted; or why it cannot be.
+
+    `sight` tells what the user sees of a table; None where nothing. A linked table out of sight
+    has no rows in sight, and links to it lead nowhere.
+    """
+    try:
+        filter = parse(raw)
+    except InvalidRequest:
+        return NOT_COMPUTED
+    if (reason := unavailable(filter)) is not None:
+        return reason
+    found = list(conditions(filter))
+    reads = frozenset(ref for one in found for ref in refs_read(one.value, table_id))
+    tables = {table for one in found for table in tables_read(one.value)}
+    seen = {table: sight(table) for table in tables}
+    known = {**seen, table_id: sight(table_id)}
+    for table, name in reads:
+        there = known[table]
+        if there is not None and name not in there.field_ids and name not in _COLUMNS:
+            return NOT_COMPUTED
+    try:
+        moving = [d for d in map(_days, found) if d is not None and d.exact is None]
+        for days in moving:
+            span(days, now)
+    except (ValueError, OverflowError):
+        return UNREADABLE
+    return Prepared(
+        filter=filter,
+        now=now,
+        sights={table: there.rows if there else False for table, there in seen.items()},
+        reads=reads,
+        until=min((next_midnight(days.tz, now) for days in moving), default=None),
+    )
+
+
+_COLUMNS = frozenset({"created_at", "updated_at"})
+
+
+def _days(condition: Condition) -> Days | None:
+    return condition.test.days if isinstance(condition.test, InDays) else None
