@@ -179,7 +179,7 @@ def test_the_whole_message_counts(one: Inputs, end: str, length: int) -> None:
     assert replace(one, message=message).key != replace(one, message=message + end).key
 
 
-@given(inputs, st.sampled_from(["0", "2"]))
+@given(inputs, st.text(max_size=3).filter(lambda version: version != answers.BUILD_VERSION))
 def test_another_version_of_the_builder_finds_nothing(one: Inputs, version: str) -> None:
     before = one.key, keys.surface_key(one.at, one.how)
     with pytest.MonkeyPatch.context() as patch:
