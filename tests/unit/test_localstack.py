@@ -74,7 +74,7 @@ async def test_maven_without_java_says_what_to_install(
         await maven.kafka_jars(tmp_path)
 
 
-@pytest.mark.parametrize("choice", ["docker", "appache"])
+@pytest.mark.parametrize("choice", ["dokcer", "appache"])
 def test_a_choice_that_does_not_exist_stops_the_test_run(
     choice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
