@@ -179,7 +179,7 @@ class ContainerValkey(InContainer, Valkey):
     inner_port: ClassVar[int] = 6379
 
     def container(self) -> DockerContainer:
-        start = 'exec valkey-server - <<END\n$VALKEY_SETTINGS\nEND'
+        start = "exec valkey-server - <<END\n$VALKEY_SETTINGS\nEND"
         settings = f'requirepass {self._password}\nsave ""\nappendonly no\nbind *'
         return DockerContainer(
             self.image, command=["sh", "-c", start], env={"VALKEY_SETTINGS": settings}
