@@ -84,6 +84,15 @@ def test_a_choice_that_does_not_exist_stops_the_test_run(
         kafka_choice()
 
 
+def test_containers_without_an_engine_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first test, not in the middle of one."""
+    from tests.support import containers
+
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    with pytest.raises(LocalStackError, match=r"no Docker engine.*DOCKER_HOST"):
+        containers.pull(print)
+
+
 def test_a_database_url_keeps_credentials_and_port() -> None:
     """Only the name of the database changes."""
     server = "postgresql+asyncpg://postgres:s%40cret@127.0.0.1:5432/postgres"
