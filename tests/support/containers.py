@@ -23,8 +23,8 @@ from workers.localstack.part import (
     HOST,
     LOG_TAIL_LINES,
     POLL_SECONDS,
+    LeftEarly,
     Progress,
-    _LeftEarly,
 )
 from workers.localstack.probe import kafka_answers
 from workers.localstack.stack import stack_home
@@ -99,12 +99,12 @@ class InContainer(Part):
         try:
             await asyncio.to_thread(self._make_or_start)
         except APIError as error:
-            raise _LeftEarly(self.name, str(error.explanation), self.log_tail()) from error
+            raise LeftEarly(self.name, str(error.explanation), self.log_tail()) from error
         try:
             async with asyncio.timeout(self.start_seconds):
                 while not await self.answers():
                     if not self.running:
-                        raise _LeftEarly(self.name, "left before it answered", self.log_tail())
+                        raise LeftEarly(self.name, "left before it answered", self.log_tail())
                     await asyncio.sleep(POLL_SECONDS)
         except BaseException as error:
             await self._end(signal.SIGKILL)
