@@ -16,7 +16,7 @@ help:  ## this list
 demo: $(READY)  ## start everything, show the product at work, stop everything
 	@$(BIN)/context-engine demo
 
-test: $(READY)  ## every test; ARGS="-k name" for some, CONTEXT_TEST_KAFKA=maven for Apache Kafka
+test: $(READY)  ## every test; ARGS="-k name" for some, CONTEXT_TEST_KAFKA=maven or docker for Apache Kafka
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: $(READY)  ## ruff, mypy strict, import-linter

@@ -122,6 +122,12 @@ class Consumer:
             raise Unavailable("broker", str(error) or type(error).__name__) from error
         return sum(max(0, ends[partition] - place) for partition, place in places.items())
 
+    async def check(self) -> None:
+        """Has partitions, and the broker answers for them. Raises `Unavailable`."""
+        if not self._client.assignment():
+            raise Unavailable("broker", f"no partitions of {self._topics[0]} are assigned yet")
+        await self.behind()
+
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Reads that partition from `offset` on.
 

@@ -152,6 +152,16 @@ class Producer:
             ) from error
         return Position(record.topic, metadata.partition, metadata.offset)
 
+    async def check(self) -> None:
+        """Asks the broker for its metadata. Raises `Unavailable`, also before `start`."""
+        if self._client is None:
+            raise Unavailable("broker", f"not connected to {self._bootstrap} yet")
+        try:
+            async with asyncio.timeout(self._timeout):
+                await self._client.client.fetch_all_metadata()
+        except (KafkaError, TimeoutError, OSError) as error:
+            raise Unavailable("broker", f"{self._bootstrap} ({_reason(error)})") from error
+
     def _check_size(self, record: OutgoingRecord) -> None:
         limit = self._limits.get(record.topic)
         if limit is not None and (size := record_bytes(record)) > limit:

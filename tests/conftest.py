@@ -1,7 +1,8 @@
 """Fixtures for all: the stack, started by the first test that asks for it, and clean stores.
 
-`CONTEXT_TEST_KAFKA` chooses the broker: nothing for the small one, `maven` for Apache Kafka, or
-the `host:port` of one that runs. With pytest-xdist every process has a stack of its own.
+`CONTEXT_TEST_KAFKA` chooses the broker: nothing for the small one, `maven` for Apache Kafka,
+`docker` for all three parts in containers, or the `host:port` of a broker that runs. With
+pytest-xdist every process has a stack of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import hypothesis
 import pytest
 from redis.asyncio import Redis
 
-from tests.support.stack import Databases, kafka_choice
+from tests.support.stack import Databases, in_containers, kafka_choice, running_stack
 from workers.localstack import LocalStack, LocalStackError, kafka_jars
 
 TESTS = Path(__file__).parent
@@ -34,11 +35,25 @@ def pytest_report_header() -> str:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Download before the clock of the first test runs."""
-    if kafka_choice() == "maven" and not session.config.option.collectonly:
-        try:
+    if session.config.option.collectonly:
+        return
+    try:
+        if kafka_choice() == "maven":
             asyncio.run(kafka_jars(on_progress=print))
-        except LocalStackError as error:
-            raise pytest.UsageError(error.message) from error
+        if in_containers():
+            from tests.support.containers import pull
+
+            pull(print)
+    except LocalStackError as error:
+        raise pytest.UsageError(error.message) from error
+
+
+def pytest_sessionfinish() -> None:
+    """No container outlives the session."""
+    if in_containers():
+        from tests.support.containers import remove
+
+        remove()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 async def stack() -> AsyncIterator[LocalStack]:
     """Broker, Valkey and PostgreSQL, running. Whoever stops a part starts it again."""
-    async with LocalStack.start(kafka=kafka_choice()) as running:
+    async with running_stack() as running:
         yield running
 
 

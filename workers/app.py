@@ -11,6 +11,7 @@ from faust.streams import Stream
 from faust.types import StreamT, TransportT
 from mode import CrashingSupervisor
 
+from context_engine.errors import Unavailable
 from workers.build_agent import BuildAgent
 from workers.transport import BuildConsumer, BuildTransport
 
@@ -68,6 +69,15 @@ class BuildApp(faust.App):
     async def unfetched(self) -> int:
         """How many requests wait at the broker in this worker's partitions."""
         return await self.build_consumer.unfetched()
+
+    async def check(self) -> None:
+        """Partitions are assigned, and the broker answers for them. Raises `Unavailable`.
+
+        None at all is an assignment too: a member that stands by while others have them all.
+        """
+        if not self.ready.is_set():
+            raise Unavailable("broker", f"partitions of {self.config.topic} are being assigned")
+        await self.unfetched()
 
     def on_rebalance_start(self) -> None:
         """Called in the consumer's thread as soon as partitions may move."""

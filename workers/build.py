@@ -33,6 +33,7 @@ from events.records import OutgoingRecord, RawMessage
 from events.topics import DEAD_LETTER_SUFFIX, Topics
 from workers.app import BuildWorkerConfig
 from workers.backoff import Patience, reach, unless
+from workers.health import served
 from workers.runner import ExitCode, Limits, serve
 
 log = structlog.get_logger(__name__)
@@ -42,6 +43,9 @@ SOURCE = "context-engine/build"
 
 START_SECONDS = 10.0
 """How long a part may be away at the start."""
+
+NO_SNAPSHOT = "none"
+"""Asked for to see that the database answers; no snapshot has this id."""
 
 
 class BuildHandler:
@@ -182,7 +186,9 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         client_id="context-build",
         max_record_bytes={t.name: t.max_message_bytes for t in topics.all()},
     )
-    async with bootstrap.parts(settings) as parts:
+    async with served(settings, "build") as health, bootstrap.parts(settings) as parts:
+        health.needs("database", lambda: parts.snapshots.get(NO_SNAPSHOT))
+        health.needs("redis", parts.cache.ping)
 
         async def start() -> None:
             await reach(lambda: bootstrap.check(parts), Patience(START_SECONDS))
@@ -207,6 +213,7 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
                 on_refused=handler.substitute,
                 on_ready=ready,
                 limits=Limits(stop=settings.shutdown_seconds - 2, stall=settings.stall_seconds),
+                health=health,
             )
         finally:
             await producer.stop()

@@ -56,7 +56,7 @@ async def furnished(
     async with bootstrap.domain_services(settings) as services:
         seeded = await seed(services)
     say("starting the workers")
-    async with supervisor.workers(env=env, logs=logs) as running:
+    async with supervisor.workers(env=env, logs=logs, health_port=settings.health_port) as running:
         yield House(settings, env, seeded, running)
 
 

@@ -30,6 +30,7 @@ from events.records import OutgoingRecord, Position, RawMessage
 from events.topics import Topics
 from workers.backoff import Patience, reach, unless
 from workers.change_reader import Poison, read
+from workers.health import served
 from workers.runner import ExitCode
 from workers.watchdog import Stalled, Watchdog
 
@@ -250,7 +251,9 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         settings.invalidation_group,
         max_bytes=max(topic.max_message_bytes for topic in topics.changes()),
     )
-    async with bootstrap.parts(settings) as parts:
+    async with served(settings, "invalidate") as health, bootstrap.parts(settings) as parts:
+        health.needs("redis", parts.cache.ping)
+        health.needs("partitions", consumer.check)
 
         async def start() -> None:
             # Nothing here reads the database: a revocation must not wait for it.
@@ -262,15 +265,18 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
             if not await unless(stop, start()):
                 return ExitCode.OK
             try:
-                ready()
                 applier = ChangeApplier(Invalidator(parts.cache), producer, topics, settings)
                 patience = Patience(settings.stall_seconds * PATIENCE)
                 consumption = Consumption(consumer, applier, patience)
                 watchdog = Watchdog(
                     consumption, consumer.behind, stall_seconds=settings.stall_seconds
                 )
+                health.moves("changes", watchdog.fault)
+                health.started()
+                ready()
                 return await watched(consumption, watchdog, stop)
             finally:
+                health.leaving()
                 await consumer.stop()
         finally:
             await producer.stop()

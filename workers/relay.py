@@ -23,6 +23,7 @@ from events.producer import Producer, RecordRefused
 from events.records import OutgoingRecord, Position
 from events.topics import Topics
 from workers.backoff import Patience, reach, unless
+from workers.health import Pulse, served
 from workers.retention import retain
 from workers.runner import ExitCode
 
@@ -108,12 +109,20 @@ class Relay:
 
 
 async def relay(
-    relaying: Relay, outbox: OutboxSource, stop: asyncio.Event, patience: Patience
+    relaying: Relay,
+    outbox: OutboxSource,
+    stop: asyncio.Event,
+    patience: Patience,
+    turned: Callable[[], None] = lambda: None,
 ) -> ExitCode:
-    """Publishes until `stop`; leaves with `UNAVAILABLE` when a part stays away."""
+    """Publishes until `stop`; leaves with `UNAVAILABLE` when a part stays away.
+
+    `turned` is called at every turn, also while a part is away.
+    """
     tidied = float("-inf")
     clock = asyncio.get_running_loop().time
     while not stop.is_set():
+        turned()
         try:
             if await relaying.publish() < BATCH:
                 if clock() - tidied > CLEAN_SECONDS:
@@ -152,7 +161,9 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         max_record_bytes={t.name: t.max_message_bytes for t in topics.all()},
         timeout=SEND_SECONDS,
     )
-    async with bootstrap.parts(settings) as parts:
+    async with served(settings, "relay") as health, bootstrap.parts(settings) as parts:
+        health.needs("database", parts.outbox.lag)
+        health.needs("broker", producer.check)
         relaying = Relay(parts.outbox, producer, topics)
 
         async def start() -> None:
@@ -166,12 +177,17 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
             cleaning = asyncio.create_task(
                 retain(parts.snapshots, settings.snapshot_retention_days, stop)
             )
+            pulse = Pulse(settings.stall_seconds)
+            health.moves("outbox", pulse.fault)
+            health.started()
             try:
                 ready()
-                return await relay(relaying, parts.outbox, stop, Patience(settings.stall_seconds))
+                patience = Patience(settings.stall_seconds)
+                return await relay(relaying, parts.outbox, stop, patience, pulse.beat)
             finally:
                 cleaning.cancel()
                 await asyncio.gather(cleaning, return_exceptions=True)
         finally:
+            health.leaving()
             await parts.outbox.close()
             await producer.stop()

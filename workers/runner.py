@@ -17,6 +17,7 @@ from context_engine.errors import Unavailable
 from events.producer import Producer
 from workers.app import BuildApp, BuildWorkerConfig
 from workers.build_agent import BuildAgent, Handler, RefusedHandler
+from workers.health import Health
 from workers.watchdog import STALLED_EXIT_CODE, LoopGuard, Stalled, Watchdog
 
 log = structlog.get_logger(__name__)
@@ -51,16 +52,19 @@ async def serve(
     on_refused: RefusedHandler | None = None,
     on_ready: Callable[[], None] = lambda: None,
     limits: Limits = Limits(),
+    health: Health | None = None,
 ) -> ExitCode:
     """Answer requests until `stop`, or until something ends it; the reason as a code.
 
     `producer` must be started, and is stopped by whoever started it. `on_ready` is called once,
-    when partitions are assigned and requests are taken.
+    when partitions are assigned and requests are taken. `health` is told what becomes of it.
     """
+    health = health or Health("build")
     requests = BuildAgent(handler, producer, max_in_flight=max_in_flight, on_refused=on_refused)
     app = BuildApp(config, requests)
     async with LoopGuard(hang_seconds=limits.stall):
-        code = await _live(app, requests, stop, on_ready, limits)
+        code = await _live(app, requests, stop, on_ready, limits, health)
+        health.leaving()
         with _ForcedExit(after=limits.stop, code=code):
             await _leave(app, requests, limits)
     return code
@@ -91,13 +95,21 @@ async def _live(
     stop: asyncio.Event,
     on_ready: Callable[[], None],
     limits: Limits,
+    health: Health,
 ) -> ExitCode:
     watchdog = Watchdog(requests, app.unfetched, stall_seconds=limits.stall)
+    health.moves("requests", watchdog.fault)
+    health.needs("partitions", app.check)
+
+    def taking() -> None:
+        health.started()
+        on_ready()
+
     tasks: dict[str, asyncio.Future[Any]] = {
         "stop": asyncio.ensure_future(stop.wait()),
         "failed": asyncio.ensure_future(requests.failed.wait()),
         "crashed": asyncio.ensure_future(app._crashed.wait()),
-        "run": asyncio.ensure_future(_start_and_watch(app, watchdog, on_ready, limits)),
+        "run": asyncio.ensure_future(_start_and_watch(app, watchdog, taking, limits)),
     }
     try:
         await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_COMPLETED)

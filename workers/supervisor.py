@@ -97,11 +97,19 @@ async def workers(
     *,
     env: Mapping[str, str] | None = None,
     logs: Path | None = None,
+    health_port: int | None = None,
 ) -> AsyncIterator[dict[str, WorkerProcess]]:
-    """These workers, all ready when the block begins and all gone when it ends."""
+    """These workers, all ready when the block begins and all gone when it ends.
+
+    The first serves its health on `health_port`, the second on the one after it, and so on.
+    """
     made = {
-        name: WorkerProcess(name, env or {}, logs / f"{name}.log" if logs else None)
-        for name in names
+        name: WorkerProcess(
+            name,
+            {**(env or {}), **_health(health_port, number)},
+            logs / f"{name}.log" if logs else None,
+        )
+        for number, name in enumerate(names)
     }
     try:
         async with asyncio.TaskGroup() as starting:
@@ -112,6 +120,10 @@ async def workers(
         raise group.exceptions[0] from None
     finally:
         await asyncio.gather(*(worker.stop() for worker in made.values()))
+
+
+def _health(first: int | None, number: int) -> dict[str, str]:
+    return {} if first is None else {"CONTEXT_HEALTH_PORT": str(first + number)}
 
 
 async def first_exit(made: Mapping[str, WorkerProcess]) -> tuple[str, int]:
@@ -130,10 +142,10 @@ async def first_exit(made: Mapping[str, WorkerProcess]) -> tuple[str, int]:
             task.cancel()
 
 
-async def run_all(*, say: Callable[[str], object]) -> int:
+async def run_all(*, say: Callable[[str], object], health_port: int | None = None) -> int:
     """The three workers until a signal, or until one of them ends: then the rest end too."""
     stop = stop_requested()
-    async with workers() as made:
+    async with workers(health_port=health_port) as made:
         say("workers ready")
         ended = asyncio.create_task(first_exit(made))
         stopped = asyncio.create_task(stop.wait())

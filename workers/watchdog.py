@@ -52,18 +52,29 @@ class Watchdog:
         self._progress = progress
         self._unfetched = unfetched
         self._stall_seconds = stall_seconds
+        self._moved_at = time.monotonic()
+
+    def fault(self) -> str | None:
+        """Why the worker is no longer of use, in words; None while it moves or has nothing to do.
+
+        Counts from the last look at it, so an idle worker is never more than half a time-out old.
+        """
+        still = time.monotonic() - self._moved_at
+        if still < self._stall_seconds:
+            return None
+        return f"work waits and nothing was finished for {still:.0f} s"
 
     async def watch(self) -> None:
         """Return never; raise Stalled when the worker stands still."""
         finished = self._progress.finished_total
-        moved_at = time.monotonic()
+        self._moved_at = time.monotonic()
         while True:
             await asyncio.sleep(self._stall_seconds / 4)
             waiting = await self._work_waiting()
             if self._progress.finished_total != finished or waiting is None:
                 finished = self._progress.finished_total
-                moved_at = time.monotonic()
-            elif time.monotonic() - moved_at >= self._stall_seconds:
+                self._moved_at = time.monotonic()
+            elif self.fault():
                 raise Stalled(f"nothing was finished for {self._stall_seconds:.0f} s: {waiting}")
 
     async def _work_waiting(self) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from urllib.parse import urlsplit
 
 import pytest
 from redis.exceptions import ConnectionError
@@ -29,6 +28,7 @@ from tests.support.cache import (
     surface_name,
     whole_name,
 )
+from tests.support.stack import address_between_parts, valkey_part
 from workers.localstack import Valkey
 
 ANN = scope("ann")
@@ -36,7 +36,7 @@ ANN = scope("ann")
 
 @pytest.fixture(scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Valkey]:
-    valkey = Valkey(tmp_path_factory.mktemp("valkey"), "secret")
+    valkey = valkey_part(tmp_path_factory.mktemp("valkey"))
     await valkey.start()
     yield valkey
     await valkey.stop()
@@ -335,16 +335,15 @@ async def may_not_ask(store: RedisStore) -> None:
 
 
 async def test_with_replicas_the_start_asks_for_a_guarded_primary(
-    store: RedisStore, tmp_path_factory: pytest.TempPathFactory
+    store: RedisStore, server: Valkey, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     await store.cache.check()
-    replica = Valkey(tmp_path_factory.mktemp("replica"), "secret")
+    replica = valkey_part(tmp_path_factory.mktemp("replica"))
     await replica.start()
     second = RedisStore(replica.url)
     try:
-        primary = urlsplit(store.url)
         await second.redis.config_set("masterauth", "secret")
-        await second.redis.replicaof(primary.hostname, primary.port)
+        await second.redis.replicaof(*address_between_parts(server))
         async with asyncio.timeout(20):
             # A server announces its replicas to nobody.
             while not (await store.redis.info("replication"))["connected_slaves"]:  # noqa: ASYNC110

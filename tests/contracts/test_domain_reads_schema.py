@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
@@ -24,9 +23,9 @@ from context_engine.adapters.sql.tables import metadata
 from context_engine.errors import Unavailable
 from context_engine.ports import SnapshotRecord
 from context_engine.settings import Settings
-from tests.support.stack import Databases
+from tests.support.stack import Databases, postgres_part, stand_by
 from tests.support.world import SECRET, Statements
-from workers.localstack import LocalStack, Postgres
+from workers.localstack import LocalStack
 
 CATALOG = """
 SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid)
@@ -148,21 +147,14 @@ def open_directory() -> Iterator[Path]:
         yield directory
 
 
-def stand_by(server: Postgres) -> None:
-    """The next start is in recovery, as a replica's."""
-    signal = server.directory / "data" / "standby.signal"
-    signal.touch()
-    os.chown(signal, *server.run_as())
-
-
 async def test_a_replica_is_refused(open_directory: Path) -> None:
     """What it lags behind would be served as fresh."""
-    server = Postgres(open_directory, "secret")
-    await server.start()
-    await server.stop()
-    stand_by(server)
+    server = postgres_part(open_directory)
     await server.start()
     try:
+        stand_by(server)
+        await server.stop()
+        await server.start()
         assert "replica" in await refusal(server.url)
     finally:
         await server.stop()

@@ -8,31 +8,27 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.stack import kafka_choice
+from tests.support.stack import PARTS
 from workers.localstack import (
     LocalStack,
     LocalStackError,
-    MavenKafka,
     OutsideKafka,
     Part,
     PartFailed,
-    Postgres,
     SmallKafka,
     Valkey,
 )
 from workers.localstack.stack import stack_home
 
-PARTS: dict[str, Callable[[Path], Part]] = {
-    "kafka": MavenKafka if kafka_choice() == "maven" else SmallKafka,
-    "valkey": lambda directory: Valkey(directory, "secret"),
-    "postgres": lambda directory: Postgres(directory, "secret"),
-}
 WAIT_SECONDS = 10.0
+
+pytestmark = pytest.mark.timeout(180)
+"""Apache Kafka is started up to three times in a test, in a container twice as slowly."""
 
 
 @pytest.fixture

@@ -1,32 +1,104 @@
-"""The stack under the tests: which broker `CONTEXT_TEST_KAFKA` asks for, and fresh databases."""
+"""The stack under the tests: what `CONTEXT_TEST_KAFKA` asks for, parts alone, fresh databases."""
 
 from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
+
+from workers.localstack import LocalStack, MavenKafka, Part, Postgres, SmallKafka, Valkey
 
 VARIABLE = "CONTEXT_TEST_KAFKA"
 TEMPLATE = "context_template"
 
 
 def kafka_choice() -> str:
-    """What `LocalStack.start(kafka=…)` is given: `small`, `maven` or `host:port`."""
+    """`docker` for all parts in containers; else what `LocalStack.start(kafka=…)` is given."""
     choice = os.environ.get(VARIABLE, "").strip() or "small"
-    if choice == "docker":
-        # The place for testcontainers: a stack of the same shape as LocalStack, all in containers.
-        raise pytest.UsageError(
-            f"{VARIABLE}=docker does not exist yet; use maven, a host:port, or leave it out"
-        )
-    if choice not in ("small", "maven") and ":" not in choice:
+    if choice not in ("small", "maven", "docker") and ":" not in choice:
         raise pytest.UsageError(
             f"{VARIABLE}={choice!r} is none of maven, docker and host:port; leave it out for the"
             f" small broker"
         )
     return choice
+
+
+def in_containers() -> bool:
+    """Whether the parts run in containers."""
+    return kafka_choice() == "docker"
+
+
+def running_stack() -> AbstractAsyncContextManager[LocalStack]:
+    """The three parts, as chosen."""
+    if in_containers():
+        from tests.support.containers import containers  # needs the Docker SDK
+
+        return containers()
+    return LocalStack.start(kafka=kafka_choice())
+
+
+def kafka_part(directory: Path) -> Part:
+    """A broker of one's own, as chosen."""
+    if in_containers():
+        from tests.support.containers import ContainerKafka
+
+        return ContainerKafka(directory)
+    return MavenKafka(directory) if kafka_choice() == "maven" else SmallKafka(directory)
+
+
+def valkey_part(directory: Path, password: str = "secret") -> Valkey:
+    """A Valkey of one's own, as chosen."""
+    if in_containers():
+        from tests.support.containers import ContainerValkey
+
+        return ContainerValkey(directory, password)
+    return Valkey(directory, password)
+
+
+def postgres_part(directory: Path, password: str = "secret") -> Postgres:
+    """A PostgreSQL of one's own, as chosen."""
+    if in_containers():
+        from tests.support.containers import ContainerPostgres
+
+        return ContainerPostgres(directory, password)
+    return Postgres(directory, password)
+
+
+PARTS: dict[str, Callable[[Path], Part]] = {
+    "kafka": kafka_part,
+    "valkey": valkey_part,
+    "postgres": postgres_part,
+}
+
+
+def address_between_parts(part: Part) -> tuple[str, int]:
+    """Host and port where another part reaches this one."""
+    if in_containers():
+        from tests.support.containers import InContainer
+
+        assert isinstance(part, InContainer)
+        return part.inner_address
+    host, _, port = part.address.rpartition(":")
+    return host, int(port)
+
+
+def stand_by(server: Postgres) -> None:
+    """The next start of a running server is in recovery, as a replica's."""
+    if in_containers():
+        from tests.support.containers import ContainerPostgres
+
+        assert isinstance(server, ContainerPostgres)
+        server.stand_by()
+        return
+    signal = server.directory / "data" / "standby.signal"
+    signal.touch()
+    os.chown(signal, *server.run_as())
 
 
 class Databases:

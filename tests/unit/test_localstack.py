@@ -74,7 +74,7 @@ async def test_maven_without_java_says_what_to_install(
         await maven.kafka_jars(tmp_path)
 
 
-@pytest.mark.parametrize("choice", ["docker", "appache"])
+@pytest.mark.parametrize("choice", ["dokcer", "appache"])
 def test_a_choice_that_does_not_exist_stops_the_test_run(
     choice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +82,15 @@ def test_a_choice_that_does_not_exist_stops_the_test_run(
     monkeypatch.setenv("CONTEXT_TEST_KAFKA", choice)
     with pytest.raises(pytest.UsageError, match=f"CONTEXT_TEST_KAFKA=.?{choice}"):
         kafka_choice()
+
+
+def test_containers_without_an_engine_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first test, not in the middle of one."""
+    from tests.support import containers
+
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    with pytest.raises(LocalStackError, match=r"no Docker engine.*DOCKER_HOST"):
+        containers.pull(print)
 
 
 def test_a_database_url_keeps_credentials_and_port() -> None:

@@ -48,6 +48,7 @@ async def test_work_without_progress_is_a_stall(work: Work, unfetched: object) -
     watchdog = Watchdog(work, unfetched, stall_seconds=STALL_SECONDS)  # type: ignore[arg-type]
     with pytest.raises(Stalled):
         await asyncio.wait_for(watchdog.watch(), STALL_SECONDS * 10)
+    assert watchdog.fault()
 
 
 async def test_an_idle_worker_is_left_alone() -> None:
@@ -55,6 +56,7 @@ async def test_an_idle_worker_is_left_alone() -> None:
     watchdog = Watchdog(Work(), nothing_waits, stall_seconds=STALL_SECONDS)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(watchdog.watch(), STALL_SECONDS * 3)
+    assert watchdog.fault() is None
 
 
 async def test_slow_progress_is_progress() -> None:

@@ -1,4 +1,4 @@
-"""Commands that prepare a deployment: `migrate`, `topics`, `schema`."""
+"""Commands that prepare a deployment: `migrate`, `topics`, `seed`, `schema`."""
 
 from __future__ import annotations
 
@@ -39,6 +39,30 @@ def topics(as_json: JsonFlag = False) -> None:
         return
     for topic in made.all():
         console.print(f"{topic.name:<36} {topic.partitions:>3} partitions", highlight=False)
+
+
+def seed(as_json: JsonFlag = False) -> None:
+    """Loads the workspace of a delivery team to play in, unless it is there.
+
+    Example: context-engine seed
+    """
+    from context_engine import bootstrap
+    from workers.seed import Seeded
+    from workers.seed import seed as load
+
+    settings = config()
+
+    async def fill() -> Seeded:
+        async with bootstrap.domain_services(settings) as services:
+            return await load(services)
+
+    with stderr.status("loading the workspace of a delivery team"):
+        seeded = run(fill())
+    if as_json:
+        show_json({"created": seeded.created, "workspaceId": seeded.workspace_id})
+        return
+    word = "loaded" if seeded.created else "was there already"
+    console.print(f"{seeded.workspace_id} {word}", highlight=False)
 
 
 def schema(

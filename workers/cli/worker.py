@@ -85,5 +85,5 @@ def all_() -> None:
 
     Example: context-engine worker all
     """
-    config()
-    raise typer.Exit(asyncio.run(supervisor.run_all(say=console.print)))
+    port = config().health_port
+    raise typer.Exit(asyncio.run(supervisor.run_all(say=console.print, health_port=port)))

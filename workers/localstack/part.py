@@ -35,7 +35,7 @@ def free_port() -> int:
         return port
 
 
-class _LeftEarly(PartFailed):
+class LeftEarly(PartFailed):
     """The server left before it answered: perhaps its port was taken."""
 
 
@@ -112,7 +112,7 @@ class Part(ABC):
             self._port = self._port or free_port()
             try:
                 await self._start_once()
-            except _LeftEarly:
+            except LeftEarly:
                 if pinned or try_number == PORT_TRIES:
                     raise
                 self._port = 0  # someone may have taken the port in between
@@ -171,10 +171,10 @@ class Part(ABC):
         while not await self.answers():
             if process.returncode is not None:
                 reason = f"left with code {process.returncode} before it answered"
-                raise _LeftEarly(self.name, reason, self.log_tail())
+                raise LeftEarly(self.name, reason, self.log_tail())
             await asyncio.sleep(POLL_SECONDS)  # nothing announces "ready" but the answer itself
         if process.returncode is not None:
-            raise _LeftEarly(self.name, f"another server answers on {self.address}")
+            raise LeftEarly(self.name, f"another server answers on {self.address}")
 
     async def _end(self, with_signal: signal.Signals) -> None:
         """Send the signal, wait, and insist. A process that left on its own is no error."""

@@ -1,0 +1,180 @@
+"""A worker's health over HTTP: `/livez` says that it moves, `/readyz` that it can do its work.
+
+Both answer 200 or 503 with the same JSON: `{"worker", "ok", "failing": {name: why}, "passing"}`.
+Live means: the event loop turns (it is what answers) and work that waits gets done. Who is not
+live is of no use any more and is to be replaced; a worker notices this itself and leaves. Ready
+means: started, partitions assigned, every part that it needs answers. Who is not ready waits for
+someone else, and a restart would not help.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from aiohttp import web
+
+from context_engine.errors import Unavailable
+from context_engine.settings import Settings
+
+CHECK_SECONDS = 2.0
+"""How long one part may take to answer before it counts as away."""
+
+CLOSE_SECONDS = 1.0
+"""How long an open connection may hold up the worker's end."""
+
+Check = Callable[[], Awaitable[object]]
+"""Asks one part for a sign of life. Raises `Unavailable`, whose message says what is wrong."""
+
+Fault = Callable[[], str | None]
+"""Why the worker does not move, in words; None while it does."""
+
+Phase = Literal["starting", "running", "leaving"]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One look at a worker: what fails and why, and what does not."""
+
+    worker: str
+    failing: dict[str, str]
+    passing: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.failing
+
+
+class Health:
+    """What a worker says of itself; it tells as it starts, works and leaves.
+
+    Not ready before `started` and after `leaving`, whatever the checks say.
+    """
+
+    def __init__(self, worker: str) -> None:
+        self.worker = worker
+        self._phase: Phase = "starting"
+        self._moving: dict[str, Fault] = {}
+        self._needed: dict[str, Check] = {}
+
+    def moves(self, name: str, fault: Fault) -> None:
+        """Live only while `fault` finds none."""
+        self._moving[name] = fault
+
+    def needs(self, name: str, check: Check) -> None:
+        """Ready only while `check` passes."""
+        self._needed[name] = check
+
+    def started(self) -> None:
+        """Takes work from now on."""
+        self._phase = "running"
+
+    def leaving(self) -> None:
+        """Takes no more work."""
+        self._phase = "leaving"
+
+    def live(self) -> Report:
+        """Whether the worker moves. The loop turns: somebody is running this."""
+        found = {name: fault() for name, fault in self._moving.items()}
+        return self._report({"loop": None, **found})
+
+    async def ready(self) -> Report:
+        """Asks every part at once, each within `CHECK_SECONDS`."""
+        said = await asyncio.gather(*map(_why_not, self._needed.values()))
+        phase = None if self._phase == "running" else self._phase
+        return self._report({"worker": phase, **dict(zip(self._needed, said, strict=True))})
+
+    def _report(self, found: dict[str, str | None]) -> Report:
+        return Report(
+            self.worker,
+            failing={name: why for name, why in found.items() if why is not None},
+            passing=tuple(name for name, why in found.items() if why is None),
+        )
+
+
+class Pulse:
+    """Beaten at each turn of a loop that always turns; still for too long, it is a fault."""
+
+    def __init__(self, still_seconds: float) -> None:
+        self._still_seconds = still_seconds
+        self.beat()
+
+    def beat(self) -> None:
+        """One turn."""
+        self._beat_at = time.monotonic()
+
+    def fault(self) -> str | None:
+        """A `Fault`."""
+        still = time.monotonic() - self._beat_at
+        return None if still < self._still_seconds else f"no turn for {still:.0f} s"
+
+
+async def _why_not(check: Check) -> str | None:
+    """Why a part is not there, in words; None if it is."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            await check()
+    except Unavailable as away:
+        return away.message
+    except TimeoutError:
+        return f"no answer within {CHECK_SECONDS:g} s"
+    except Exception as error:  # noqa: BLE001 - any failure to ask is the finding
+        return f"cannot be asked ({type(error).__name__})"
+    return None
+
+
+@asynccontextmanager
+async def served(settings: Settings, worker: str) -> AsyncIterator[Health]:
+    """The worker's health, served for the length of the block if the settings name a port.
+
+    Raises `Unavailable` where the port is taken.
+    """
+    health = Health(worker)
+    if settings.health_port is None:
+        yield health
+        return
+    runner = web.AppRunner(_app(health), access_log=None, shutdown_timeout=CLOSE_SECONDS)
+    await runner.setup()
+    try:
+        await _listen(runner, settings.health_host, settings.health_port)
+        yield health
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as error:
+        raise Unavailable(
+            "health",
+            f"cannot listen on {host}:{port} ({error.strerror}): give another CONTEXT_HEALTH_PORT"
+            " or CONTEXT_HEALTH_HOST, or leave the port out",
+        ) from error
+
+
+def _app(health: Health) -> web.Application:
+    async def livez(_request: web.Request) -> web.Response:
+        return _answer(health.live())
+
+    async def readyz(_request: web.Request) -> web.Response:
+        return _answer(await health.ready())
+
+    app = web.Application()
+    app.add_routes([web.get("/livez", livez), web.get("/readyz", readyz)])
+    return app
+
+
+def _answer(report: Report) -> web.Response:
+    body = {
+        "worker": report.worker,
+        "ok": report.ok,
+        "failing": report.failing,
+        "passing": report.passing,
+    }
+    headers = {"Cache-Control": "no-store"}
+    return web.json_response(body, status=200 if report.ok else 503, headers=headers)
