@@ -261,16 +261,12 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         try:
             if not await unless(stop, start()):
                 return ExitCode.OK
-            try:
-                ready()
-                applier = ChangeApplier(Invalidator(parts.cache), producer, topics, settings)
-                patience = Patience(settings.stall_seconds * PATIENCE)
-                consumption = Consumption(consumer, applier, patience)
-                watchdog = Watchdog(
-                    consumption, consumer.behind, stall_seconds=settings.stall_seconds
-                )
-                return await watched(consumption, watchdog, stop)
-            finally:
-                await consumer.stop()
+            ready()
+            applier = ChangeApplier(Invalidator(parts.cache), producer, topics, settings)
+            patience = Patience(settings.stall_seconds * PATIENCE)
+            consumption = Consumption(consumer, applier, patience)
+            watchdog = Watchdog(consumption, consumer.behind, stall_seconds=settings.stall_seconds)
+            return await watched(consumption, watchdog, stop)
         finally:
+            await consumer.stop()
             await producer.stop()
