@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from context_engine.settings import DEV_ENV
-from workers.cli.shared import Exit, JsonFlag, console, run, stderr
+from workers.cli.program import typed
+from workers.cli.shared import Exit, JsonFlag, console, run, stderr, warn_unknown
 
 if TYPE_CHECKING:
     from workers.house import House
@@ -30,6 +31,7 @@ def dev(
 
     Example: context-engine dev
     """
+    warn_unknown()
     raise typer.Exit(run(_dev(kafka)))
 
 
@@ -58,8 +60,11 @@ async def _until_one_ends(kafka: str, stop: asyncio.Event) -> int:
         for name in sorted(up.env):
             if not name.endswith("SECRET"):
                 console.print(f"{name}={_masked(up.env[name])}", markup=False, highlight=False)
-        console.print(f"\nReady. Addresses are in {DEV_ENV}, logs in {logs}. Try:")
-        console.print(TRY, markup=False, highlight=False)
+        console.print(
+            f"\nReady. Addresses are in {DEV_ENV}, logs in {logs}. In this folder, try:",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+        console.print(typed(TRY), markup=False, highlight=False)
         end = await until_stopped((*up.workers.values(), *up.parts), stop)
         if end is None:
             return Exit.OK
