@@ -11,6 +11,7 @@ from typing import Annotated
 
 from dotenv import dotenv_values
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from context_engine.errors import Rejected
@@ -19,6 +20,7 @@ from context_engine.nearest import nearest
 ESCAPES = "in a password write @ as %40, / as %2F, : as %3A, # as %23 and ? as %3F"
 _PLACE = r"(\[[0-9A-Fa-f:.]+\]|[^@:/?#\[\]]*)(:\d{1,5})?"
 REDIS_URL = re.compile(rf"(rediss?|unix)://([^/?#]*@)?{_PLACE}([/?#][^@]*)?")
+ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^@:/?#\[\]\s]+):\d{1,5}")
 DATABASE_URL = re.compile(rf"postgresql\+asyncpg://([^@]*@)?{_PLACE}(/[^@?]*)?(\?.*)?")
 
 
@@ -53,6 +55,12 @@ def _database_url(url: SecretStr) -> SecretStr:
     return url
 
 
+def _bootstrap(addresses: str) -> str:
+    if not all(ADDRESS.fullmatch(one.strip()) for one in addresses.split(",")):
+        raise ValueError("not of the form host:port, several separated by commas")
+    return addresses
+
+
 def _parsed(value: object) -> object:
     """Text as it stands in the environment, from whatever source; other values as they are."""
     if not isinstance(value, str):
@@ -70,7 +78,7 @@ class Settings(BaseSettings):
         env_prefix="CONTEXT_", frozen=True, extra="ignore", hide_input_in_errors=True
     )
 
-    kafka_bootstrap: str = "127.0.0.1:9092"
+    kafka_bootstrap: Annotated[str, AfterValidator(_bootstrap)] = "127.0.0.1:9092"
     """`host:port`, several separated by commas."""
     redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
         "redis://127.0.0.1:6379/0", repr=False
@@ -172,11 +180,16 @@ class SettingsError(Rejected):
     def __init__(self, error: ValidationError, *, looked_at: Path | None = None) -> None:
         found = error.errors(include_url=False, include_input=False)
         faults = [
-            f"CONTEXT_{'.'.join(map(str, fault['loc'])).upper()}:"
-            f" {'is not set' if fault['type'] == 'missing' else fault['msg']}"
-            for fault in found
+            f"CONTEXT_{'.'.join(map(str, fault['loc'])).upper()}: {_said(fault)}" for fault in found
         ]
         missing = any(fault["type"] == "missing" for fault in found)
         if missing and looked_at is not None and not looked_at.exists():
             faults.append(f"there is no file {looked_at.absolute()}")
         super().__init__("; ".join(faults))
+
+
+def _said(fault: ErrorDetails) -> str:
+    """A fault in words for people, where pydantic has others."""
+    if fault["type"] == "missing":
+        return "is not set"
+    return fault["msg"].removeprefix("Value error, ")

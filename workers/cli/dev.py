@@ -64,7 +64,7 @@ async def _until_one_ends(kafka: str, stop: asyncio.Event) -> int:
             f"\nReady. Addresses are in {DEV_ENV}, logs in {logs}. In this folder, try:",
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
-        console.print(typed(TRY), markup=False, highlight=False)
+        console.print(typed(TRY), markup=False, highlight=False, soft_wrap=True)
         end = await until_stopped((*up.workers.values(), *up.parts), stop)
         if end is None:
             return Exit.OK

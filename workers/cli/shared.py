@@ -87,7 +87,7 @@ def leave(error: ContextEngineError) -> NoReturn:
     if wants_json():
         show_json(error_json(error.code, message, _field_of(error), retryable=error.retryable))
     stderr.print(f"[red]{error.code}[/red] ", end="")
-    stderr.print(message, markup=False, highlight=False)
+    stderr.print(message, markup=False, highlight=False, soft_wrap=True)
     if (hint := _hint(error)) is not None:
         _note(typed(hint))
     raise typer.Exit(exit_code(error))
