@@ -144,7 +144,7 @@ def _check_comparison(known: Mapping[str, FieldSpec], comparison: policy.Compari
     spec = known.get(comparison.ref.removeprefix("field:"))
     if spec is None:
         raise InvalidRequest(
-            f"the table has no such field, and a policy that names a missing one denies all;"
+            f"the table has no such field, and a policy that names a missing field denies all;"
             f" {among(comparison.ref, [f'field:{id}' for id in known])}",
             field="pred.cmp.ref",
         )
