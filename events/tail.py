@@ -94,7 +94,8 @@ class Tail:
             found = await self._client.getmany(timeout_ms=POLL_MS)
         except KafkaError as error:
             raise Unavailable("broker", reason(error)) from error
-        self._listen(time.monotonic() - began)
+        if not found:
+            self._listen(time.monotonic() - began)
         return [raw_message(record) for records in found.values() for record in records]
 
     def _listen(self, waited: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -29,9 +30,11 @@ from context_engine.errors import (
 from context_engine.nearest import CHARS, MOST, among, nearest
 from context_engine.settings import DEV_ENV
 from workers.cli import program
+from workers.cli.domain.tables import policy_set
 from workers.cli.main import app, main
 from workers.cli.shared import leave
 from workers.cli.watch import _line
+from workers.seed.shape import OWN_TASKS
 
 Run = Callable[..., int]
 HEAVY = ("sqlalchemy", "redis", "alembic", "aiokafka", "faust", "asyncpg")
@@ -204,6 +207,12 @@ def test_every_option_says_what_it_is_for(run: Run, capsys: pytest.CaptureFixtur
 
     for param in walk(group):
         assert getattr(param, "help", None), param
+
+
+def test_the_example_of_a_policy_is_the_demos_own() -> None:
+    """Who tries it in the demo destroys nothing."""
+    (example,) = re.findall(r"echo '(.*?)'", policy_set.__doc__ or "", re.DOTALL)
+    assert json.loads(example) == OWN_TASKS
 
 
 def test_commands_can_be_typed_as_they_are_printed(

@@ -50,7 +50,7 @@ async def run(home: Path, *, as_json: bool) -> int:
     if as_json:
         show_json({"ok": not failed, "steps": report})
     elif not failed:
-        console.print(typed(NEXT), highlight=False, markup=False)
+        console.print(typed(NEXT), highlight=False, markup=False, soft_wrap=True)
     return Exit.FAILED if failed else Exit.OK
 
 

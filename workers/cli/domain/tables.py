@@ -103,7 +103,7 @@ def _shape_json(shape: TableShape) -> dict[str, object]:
 
 
 @policy.command("get")
-def policy_get(table_id: TableId, actor: Actor = ADMIN, workspace: Workspace = DEMO) -> None:
+def policy_get(table_id: TableId, actor: Reader = ADMIN, workspace: Workspace = DEMO) -> None:
     """Prints the row policies of a table as the JSON that `set` takes.
 
     Example: context-engine domain policy get --table tbl-tasks > policy.json
