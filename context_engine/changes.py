@@ -6,7 +6,7 @@ to one workspace; what spans workspaces is expanded by its writer to one change 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 from uuid import uuid4
 
 from pydantic import AwareDatetime, Field, TypeAdapter
@@ -254,3 +254,8 @@ def kind_of(change: AnyChange) -> Kind:
     if isinstance(change, MembershipChange):
         return "membership"
     return "conversation"
+
+
+def change_types() -> tuple[str, ...]:
+    """The types of all changes, such as `member.changed`."""
+    return tuple(one.model_fields["type"].default for one in get_args(AnyChange))

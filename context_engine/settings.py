@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
+from dotenv import dotenv_values
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from context_engine.errors import Rejected
+from context_engine.nearest import nearest
 
 ESCAPES = "in a password write @ as %40, / as %2F, : as %3A, # as %23 and ? as %3F"
 _PLACE = r"(\[[0-9A-Fa-f:.]+\]|[^@:/?#\[\]]*)(:\d{1,5})?"
 REDIS_URL = re.compile(rf"(rediss?|unix)://([^/?#]*@)?{_PLACE}([/?#][^@]*)?")
+ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^@:/?#\[\]\s]+):\d{1,5}")
 DATABASE_URL = re.compile(rf"postgresql\+asyncpg://([^@]*@)?{_PLACE}(/[^@?]*)?(\?.*)?")
 
 
@@ -22,6 +28,14 @@ def _long_enough(secret: SecretStr) -> SecretStr:
     if len(secret.get_secret_value()) < 16:
         raise ValueError("shorter than 16 characters; use a random secret, one for all processes")
     return secret
+
+
+def _database_form(url: str) -> str:
+    """What is wrong with the beginning of a database's URL, where that is all."""
+    scheme = url.partition("://")[0]
+    if scheme in ("postgres", "postgresql"):
+        return f"write postgresql+asyncpg:// in place of {scheme}://, "
+    return ""
 
 
 def _redis_url(url: str) -> str:
@@ -32,11 +46,19 @@ def _redis_url(url: str) -> str:
 
 
 def _database_url(url: SecretStr) -> SecretStr:
-    if DATABASE_URL.fullmatch(url.get_secret_value()) is None:
+    text = url.get_secret_value()
+    if DATABASE_URL.fullmatch(text) is None:
         raise ValueError(
-            f"not of the form postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE; {ESCAPES}"
+            f"{_database_form(text)}not of the form"
+            f" postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE; {ESCAPES}"
         )
     return url
+
+
+def _bootstrap(addresses: str) -> str:
+    if not all(ADDRESS.fullmatch(one.strip()) for one in addresses.split(",")):
+        raise ValueError("not of the form host:port, several separated by commas")
+    return addresses
 
 
 def _parsed(value: object) -> object:
@@ -56,7 +78,7 @@ class Settings(BaseSettings):
         env_prefix="CONTEXT_", frozen=True, extra="ignore", hide_input_in_errors=True
     )
 
-    kafka_bootstrap: str = "127.0.0.1:9092"
+    kafka_bootstrap: Annotated[str, AfterValidator(_bootstrap)] = "127.0.0.1:9092"
     """`host:port`, several separated by commas."""
     redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
         "redis://127.0.0.1:6379/0", repr=False
@@ -104,31 +126,77 @@ class Settings(BaseSettings):
     """The allow list of reply topics, as JSON in the environment."""
     build_group: str = "context-build"
     invalidation_group: str = "context-invalidation"
+    invalidation_session_seconds: float = Field(3.0, ge=1.0)
+    """How long a dead consumer keeps its partitions. A broker refuses less than its
+    `group.min.session.timeout.ms`, which is 6 s unless it says otherwise."""
 
 
 DEV_ENV = Path(".context-engine") / "dev.env"
 """Where `context-engine dev` leaves the addresses of its local stack."""
 
+FOR_TESTS = "CONTEXT_TEST_"
+"""Names with this prefix are the tests', not settings."""
+
 
 def load(env_file: Path | None = None) -> Settings:
-    """The settings of this process: the environment, and below it `env_file`.
+    """The settings of this process: the environment, and below it `env_file`, if that is there.
 
     Raises `SettingsError`, which names each setting that is missing or wrong, and no value.
     """
     try:
         return Settings(_env_file=env_file)
     except ValidationError as error:
-        raise SettingsError(error) from None
+        raise SettingsError(error, looked_at=env_file) from None
+
+
+def unknown_names(env_file: Path | None = None) -> dict[str, str | None]:
+    """Names in the environment or in `env_file` that look like settings and are none.
+
+    With the setting that each looks most like, if any: a name with a typo changes nothing.
+    """
+    known = {f"CONTEXT_{name.upper()}" for name in Settings.model_fields}
+    given = {name.upper() for name in (*os.environ, *_names_in(env_file))}
+    return {
+        name: nearest(name, sorted(known))
+        for name in sorted(given - known)
+        if name.startswith("CONTEXT_") and not name.startswith(FOR_TESTS)
+    }
+
+
+def overridden(env_file: Path) -> tuple[str, ...]:
+    """Settings of `env_file` that the environment overrides with another value."""
+    there = _values_in(env_file)
+    given = {name.upper(): value for name, value in os.environ.items()}
+    return tuple(name for name in sorted(there) if given.get(name, there[name]) != there[name])
+
+
+def _names_in(env_file: Path | None) -> Iterable[str]:
+    return _values_in(env_file) if env_file is not None else ()
+
+
+def _values_in(env_file: Path) -> dict[str, str | None]:
+    """Names, in capitals, and values as they stand in the file; nothing without one."""
+    return {name.upper(): value for name, value in dotenv_values(env_file).items()}
 
 
 class SettingsError(Rejected):
-    """A setting is missing or wrong."""
+    """A setting is missing or wrong. `looked_at`: the file that was to hold it, if any."""
 
     code = "settings"
 
-    def __init__(self, error: ValidationError) -> None:
+    def __init__(self, error: ValidationError, *, looked_at: Path | None = None) -> None:
+        found = error.errors(include_url=False, include_input=False)
         faults = [
-            f"CONTEXT_{'.'.join(map(str, fault['loc'])).upper()}: {fault['msg']}"
-            for fault in error.errors(include_url=False, include_input=False)
+            f"CONTEXT_{'.'.join(map(str, fault['loc'])).upper()}: {_said(fault)}" for fault in found
         ]
+        missing = any(fault["type"] == "missing" for fault in found)
+        if missing and looked_at is not None and not looked_at.exists():
+            faults.append(f"there is no file {looked_at.absolute()}")
         super().__init__("; ".join(faults))
+
+
+def _said(fault: ErrorDetails) -> str:
+    """A fault in words for people, where pydantic has others."""
+    if fault["type"] == "missing":
+        return "is not set"
+    return fault["msg"].removeprefix("Value error, ")

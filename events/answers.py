@@ -18,6 +18,7 @@ from context_engine.errors import (
     UnsupportedOption,
 )
 from events import cloudevents, messages
+from events.away import unreached
 from events.messages import BuildFailed, ContextReady
 from events.records import RawMessage
 
@@ -55,16 +56,12 @@ def timed_out(stage: Stage, seconds: float, bootstrap: str, most: int) -> ReplyT
                 " CONTEXT_MAX_IN_FLIGHT",
             )
         case Stage.SENDING:
-            return ReplyTimeout(
-                "broker",
-                f"{bootstrap} did not answer {within}: check that it runs and that"
-                " CONTEXT_KAFKA_BOOTSTRAP is its address",
-            )
+            return ReplyTimeout("broker", unreached(bootstrap, f"did not answer {within}"))
         case Stage.REPLY:
             return ReplyTimeout(
                 "reply",
                 f"none {within}, though the broker took the request; is a build worker running?"
-                " (context-engine worker)",
+                " (context-engine worker build)",
             )
         case _:
             assert_never(stage)

@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 
 from context_engine.errors import Unavailable
+from events.away import away, reason
 from events.closing import stop_consumer
 from events.header_names import accept_any_header_name
 from events.records import RawMessage
@@ -62,11 +63,7 @@ class Consumer:
             await self.stop()
             if not isinstance(error, (KafkaError, TimeoutError, OSError)):
                 raise
-            raise Unavailable(
-                "broker",
-                f"{self._bootstrap} gave no partitions ({error or type(error).__name__}): check"
-                " that it runs and that CONTEXT_KAFKA_BOOTSTRAP is its address",
-            ) from error
+            raise away(self._bootstrap, f"gave no partitions ({reason(error)})") from error
 
     async def _rewind(self) -> None:
         """Back to what is committed: what was fetched while joining is read again."""
@@ -86,7 +83,7 @@ class Consumer:
         try:
             found = await self._client.getmany(timeout_ms=int(seconds * 1000), max_records=BATCH)
         except KafkaError as error:
-            raise Unavailable("broker", str(error) or type(error).__name__) from error
+            raise Unavailable("broker", reason(error)) from error
         return [raw_message(record) for records in found.values() for record in records]
 
     async def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
@@ -106,7 +103,7 @@ class Consumer:
         except (CommitFailedError, IllegalStateError):
             log.warning("partitions moved before their commit; their new owner applies them again")
         except (KafkaError, TimeoutError) as error:
-            raise Unavailable("broker", str(error) or type(error).__name__) from error
+            raise Unavailable("broker", reason(error)) from error
 
     async def behind(self) -> int:
         """How many records of its partitions, at the broker, were not polled. Raises `Unavailable`.
@@ -119,7 +116,7 @@ class Consumer:
                 ends = await self._client.end_offsets(mine) if mine else {}
                 places = {partition: await self._client.position(partition) for partition in ends}
         except (KafkaError, TimeoutError) as error:
-            raise Unavailable("broker", str(error) or type(error).__name__) from error
+            raise Unavailable("broker", reason(error)) from error
         return sum(max(0, ends[partition] - place) for partition, place in places.items())
 
     async def check(self) -> None:

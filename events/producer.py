@@ -16,6 +16,7 @@ from aiokafka.errors import (
 )
 
 from context_engine.errors import Rejected, Unavailable
+from events.away import away, reason
 from events.closing import stop_producer
 from events.records import OutgoingRecord, Position
 
@@ -81,11 +82,7 @@ class Producer:
                 self._client = await self._connect(deadline)
             except (KafkaError, TimeoutError, OSError) as error:
                 if asyncio.get_running_loop().time() + RETRY_SECONDS >= deadline:
-                    raise Unavailable(
-                        "broker",
-                        f"{self._bootstrap} does not answer ({_reason(error)}): check that it "
-                        "runs and that CONTEXT_KAFKA_BOOTSTRAP is its address",
-                    ) from error
+                    raise away(self._bootstrap, f"does not answer ({reason(error)})") from error
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _connect(self, deadline: float) -> AIOKafkaProducer:
@@ -144,11 +141,11 @@ class Producer:
             ) from error
         except (UnknownTopicOrPartitionError, TopicAuthorizationFailedError) as error:
             raise UnknownPartition(
-                f"topic {record.topic} cannot be written ({_reason(error)})"
+                f"topic {record.topic} cannot be written ({reason(error)})"
             ) from error
         except (KafkaError, TimeoutError, OSError) as error:
             raise Unavailable(
-                "broker", f"no acknowledgement from {record.topic} ({_reason(error)})"
+                "broker", f"no acknowledgement from {record.topic} ({reason(error)})"
             ) from error
         return Position(record.topic, metadata.partition, metadata.offset)
 
@@ -160,7 +157,7 @@ class Producer:
             async with asyncio.timeout(self._timeout):
                 await self._client.client.fetch_all_metadata()
         except (KafkaError, TimeoutError, OSError) as error:
-            raise Unavailable("broker", f"{self._bootstrap} ({_reason(error)})") from error
+            raise Unavailable("broker", f"{self._bootstrap} ({reason(error)})") from error
 
     def _check_size(self, record: OutgoingRecord) -> None:
         limit = self._limits.get(record.topic)
@@ -176,7 +173,3 @@ class Producer:
                 f"{record.topic} has {len(partitions)} partitions and no {record.partition}: "
                 "name one that exists, or none"
             )
-
-
-def _reason(error: BaseException) -> str:
-    return str(error) or type(error).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Generic, Self, TypeVar
@@ -11,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from context_engine.errors import Unavailable
+from events.away import away, reason
 from events.closing import stop_consumer
 from events.consumer import FETCH_MAX_WAIT_MS, FRAMING_BYTES, raw_message
 from events.header_names import accept_any_header_name
@@ -20,6 +22,8 @@ T = TypeVar("T")
 
 START_SECONDS = 15.0
 POLL_MS = 1_000
+AWAY_SECONDS = 15.0
+"""How long the broker may be silent while it is asked; aiokafka alone would wait for ever."""
 CLOSE_SECONDS = 3.0
 """Longest wait for an orderly end: there is no group to leave."""
 
@@ -38,32 +42,43 @@ class Tail:
             fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
             max_partition_fetch_bytes=max_bytes + FRAMING_BYTES,
         )
+        self._partitions: list[TopicPartition] = []
+        self._last_word: int | None = None
+        self._silence = 0.0
 
     async def start(self) -> None:
         """From here on nothing that is published is missed. Raises `Unavailable`."""
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._client.start()
-                partitions = [
+                self._partitions = [
                     TopicPartition(topic, number)
                     for topic in self._topics
-                    for number in sorted(await self._partitions(topic))
+                    for number in sorted(await self._numbers(topic))
                 ]
-                self._client.assign(partitions)
-                ends = await self._client.end_offsets(partitions)
-                for partition, offset in ends.items():
-                    self._client.seek(partition, offset)
+                self._client.assign(self._partitions)
+                await self._seek_to_ends()
         except BaseException as error:
             await self.stop()
             if not isinstance(error, (KafkaError, TimeoutError, OSError)):
                 raise
-            raise Unavailable(
-                "broker",
-                f"{self._bootstrap} does not answer ({error or type(error).__name__}): check that"
-                " it runs and that CONTEXT_KAFKA_BOOTSTRAP is its address",
-            ) from error
+            raise away(self._bootstrap, f"does not answer ({reason(error)})") from error
 
-    async def _partitions(self, topic: str) -> set[int]:
+    async def _seek_to_ends(self) -> None:
+        """Behind all that is there now.
+
+        What a broker lists as the end may lie before its last batch's other records (the small
+        broker's does); what it says along with a fetch is right.
+        """
+        client, partitions = self._client, self._partitions
+        for partition, offset in (await client.end_offsets(partitions)).items():
+            client.seek(partition, offset)
+        while any(client.highwater(partition) is None for partition in partitions):
+            await client.getmany(timeout_ms=FETCH_MAX_WAIT_MS)
+        for partition in partitions:
+            client.seek(partition, client.highwater(partition))
+
+    async def _numbers(self, topic: str) -> set[int]:
         known = await self._client._client.fetch_all_metadata()
         found = known.partitions_for_topic(topic)
         if not found:
@@ -73,12 +88,23 @@ class Tail:
         return set(found)
 
     async def poll(self) -> list[RawMessage]:
-        """What came within a second. Raises `Unavailable`."""
+        """What came within a second. Raises `Unavailable`, also for `AWAY_SECONDS` of silence."""
+        began = time.monotonic()
         try:
             found = await self._client.getmany(timeout_ms=POLL_MS)
         except KafkaError as error:
-            raise Unavailable("broker", str(error) or type(error).__name__) from error
+            raise Unavailable("broker", reason(error)) from error
+        if not found:
+            self._listen(time.monotonic() - began)
         return [raw_message(record) for records in found.values() for record in records]
+
+    def _listen(self, waited: float) -> None:
+        """Counts how long nothing was heard: only while polled, a slow reader is no silence."""
+        word = max((self._client.last_poll_timestamp(p) or 0 for p in self._partitions), default=0)
+        self._silence = self._silence + waited if word == self._last_word else 0.0
+        self._last_word = word
+        if self._silence >= AWAY_SECONDS:
+            raise away(self._bootstrap, f"did not answer for {AWAY_SECONDS:g} s")
 
     async def messages(self) -> AsyncIterator[RawMessage]:
         """One by one, for ever."""

@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError
 from context_engine.changes import AnyChange, Kind, kind_of
 from context_engine.errors import Unavailable
 from context_engine.settings import Settings
+from events.away import away, reason
 
 MIB = 1024 * 1024
 HOUR_MS = 3_600_000
@@ -120,11 +121,7 @@ async def ensure(bootstrap: str, topics: Topics) -> None:
         await admin.start()
         await _ensure(admin, topics)
     except (KafkaError, OSError) as error:
-        raise Unavailable(
-            "broker",
-            f"topics cannot be made at {bootstrap} ({error}): check that it runs and that"
-            " CONTEXT_KAFKA_BOOTSTRAP is its address",
-        ) from error
+        raise away(bootstrap, f"does not make topics ({reason(error)})") from error
     finally:
         await admin.close()
 

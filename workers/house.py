@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from context_engine import bootstrap
@@ -13,7 +13,7 @@ from context_engine.adapters.sql.migrate import upgrade
 from context_engine.settings import Settings
 from events.topics import Topics, ensure
 from workers import supervisor
-from workers.localstack import LocalStack
+from workers.localstack import LocalStack, Part
 from workers.seed import Seeded, seed
 from workers.supervisor import WorkerProcess
 
@@ -22,12 +22,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """A running house: its addresses, its seeded workspace, its worker processes."""
+    """A running house: its addresses, its seeded workspace, its processes."""
 
     settings: Settings
     env: dict[str, str]
     seeded: Seeded
     workers: dict[str, WorkerProcess]
+    parts: tuple[Part, ...] = ()
+    """The servers below, where this process started them."""
 
 
 @asynccontextmanager
@@ -40,7 +42,7 @@ async def house(
         env = stack.env()
         settings = settings_of(env)
         async with furnished(settings, env, say=say, logs=logs) as up:
-            yield up
+            yield replace(up, parts=stack.parts)
 
 
 @asynccontextmanager

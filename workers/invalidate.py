@@ -250,6 +250,7 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         [topic.name for topic in topics.changes()],
         settings.invalidation_group,
         max_bytes=max(topic.max_message_bytes for topic in topics.changes()),
+        session_ms=int(settings.invalidation_session_seconds * 1_000),
     )
     async with served(settings, "invalidate") as health, bootstrap.parts(settings) as parts:
         health.needs("redis", parts.cache.ping)
@@ -264,19 +265,15 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         try:
             if not await unless(stop, start()):
                 return ExitCode.OK
-            try:
-                applier = ChangeApplier(Invalidator(parts.cache), producer, topics, settings)
-                patience = Patience(settings.stall_seconds * PATIENCE)
-                consumption = Consumption(consumer, applier, patience)
-                watchdog = Watchdog(
-                    consumption, consumer.behind, stall_seconds=settings.stall_seconds
-                )
-                health.moves("changes", watchdog.fault)
-                health.started()
-                ready()
-                return await watched(consumption, watchdog, stop)
-            finally:
-                health.leaving()
-                await consumer.stop()
+            applier = ChangeApplier(Invalidator(parts.cache), producer, topics, settings)
+            patience = Patience(settings.stall_seconds * PATIENCE)
+            consumption = Consumption(consumer, applier, patience)
+            watchdog = Watchdog(consumption, consumer.behind, stall_seconds=settings.stall_seconds)
+            health.moves("changes", watchdog.fault)
+            health.started()
+            ready()
+            return await watched(consumption, watchdog, stop)
         finally:
+            health.leaving()
+            await consumer.stop()
             await producer.stop()

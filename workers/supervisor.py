@@ -6,13 +6,16 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from context_engine.errors import Unavailable
 from workers.signals import stop_requested
+
+T = TypeVar("T")
 
 WORKERS = ("build", "invalidate", "relay")
 STOP_SECONDS = 25.0
@@ -84,6 +87,11 @@ class WorkerProcess:
                 await self.kill()
         return process.returncode
 
+    async def ended(self) -> int:
+        """Waits until it ends by itself; the exit code."""
+        assert self.process is not None
+        return await self.process.wait()
+
     async def kill(self) -> None:
         """SIGKILL, at once."""
         if self.process is not None and self.process.returncode is None:
@@ -126,20 +134,46 @@ def _health(first: int | None, number: int) -> dict[str, str]:
     return {} if first is None else {"CONTEXT_HEALTH_PORT": str(first + number)}
 
 
-async def first_exit(made: Mapping[str, WorkerProcess]) -> tuple[str, int]:
+class Child(Protocol):
+    """A process that this one started: a worker, or a part of the local stack."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def ended(self) -> int: ...
+
+
+async def first_exit(children: Iterable[Child]) -> tuple[str, int]:
     """Waits until one of them ends: its name and exit code."""
 
-    async def ended(worker: WorkerProcess) -> tuple[str, int]:
-        assert worker.process is not None
-        return worker.name, await worker.process.wait()
+    async def ended(child: Child) -> tuple[str, int]:
+        return child.name, await child.ended()
 
-    tasks = [asyncio.create_task(ended(worker)) for worker in made.values()]
+    return await first_of([asyncio.create_task(ended(child)) for child in children])
+
+
+async def until_stopped(children: Iterable[Child], stop: asyncio.Event) -> tuple[str, int] | None:
+    """Waits until one of them ends, its name and exit code, or until `stop`, None."""
+
+    async def stopped() -> None:
+        await stop.wait()
+
+    ends: list[asyncio.Task[tuple[str, int] | None]] = [
+        asyncio.create_task(first_exit(children)),
+        asyncio.create_task(stopped()),
+    ]
+    return await first_of(ends)
+
+
+async def first_of(tasks: Sequence[asyncio.Task[T]]) -> T:
+    """The result of the first that is done; the others are ended before it is returned."""
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return done.pop().result()
+        return next(task for task in tasks if task in done).result()
     finally:
         for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def run_all(*, say: Callable[[str], object], health_port: int | None = None) -> int:
@@ -147,13 +181,9 @@ async def run_all(*, say: Callable[[str], object], health_port: int | None = Non
     stop = stop_requested()
     async with workers(health_port=health_port) as made:
         say("workers ready")
-        ended = asyncio.create_task(first_exit(made))
-        stopped = asyncio.create_task(stop.wait())
-        await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if not ended.done():
-            ended.cancel()
+        end = await until_stopped(made.values(), stop)
+        if end is None:
             return 0
-        name, code = ended.result()
+        name, code = end
         say(f"{name} ended with exit code {code}: stopping the others")
         return code or 1

@@ -15,9 +15,16 @@ async def main() -> None:
     parser.add_argument("--user", default="usr-ana", help="as the product authenticated them")
     parser.add_argument("--workspace", default="ws-delivery")
     parser.add_argument("--table", default="tbl-tasks")
+    parser.add_argument("--project", default="prj-atlas", help="'this project'; '' for none")
+    parser.add_argument("--conversation", default="cnv-launch", help="'' for none")
     given = parser.parse_args()
     headers = {"X-Workspace-Id": given.workspace, "X-Session-Id": "example-chat"}
-    body = {"tableIds": [given.table], "message": given.message}
+    body = {
+        "tableIds": [given.table],
+        "projectId": given.project or None,
+        "conversationId": given.conversation or None,
+        "message": given.message,
+    }
     async with connected() as (client, router):
         reply = await Chat(client, router).post(headers, body, user_id=given.user)
     print(f"from {reply.source}, context {reply.context_id}\n\n{reply.text}\n")

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from context_engine.changes import AnyChange, MemberChanged, TableChanged, domain_change
@@ -30,6 +31,7 @@ from events.consumer import Consumer
 from events.messages import BuildFailed, BuildOptions, BuildRequest, ContextEvicted, ContextReady
 from events.producer import Producer
 from events.records import OutgoingRecord, RawMessage
+from events.tail import Tail
 from events.topics import Topics, ensure
 from tests.support.echo import echo, settings_for, worker
 from tests.support.schemas import validate_message
@@ -227,8 +229,9 @@ async def test_a_broker_that_is_away_is_named() -> None:
     with pytest.raises(Unavailable, match="CONTEXT_KAFKA_BOOTSTRAP"):
         await anext(subscription)
     consumer = Consumer(nowhere.kafka_bootstrap, ["t"], "g", max_bytes=1)
-    with pytest.raises(Unavailable, match="CONTEXT_KAFKA_BOOTSTRAP"):
+    with pytest.raises(Unavailable, match="CONTEXT_KAFKA_BOOTSTRAP") as told:
         await consumer.start()
+    assert "AddressFamily" not in told.value.message
 
 
 async def test_missing_topics_are_named_with_their_remedy(kafka_bootstrap: str) -> None:
@@ -292,6 +295,29 @@ async def test_emitted_changes_are_seen_where_the_position_says(settings: Settin
         assert len({(await anext(everything)).change_id for _ in CHANGES}) == 3
         again = await client.emit(CHANGES[0])
         assert again.offset > positions[0].offset
+
+
+async def test_what_was_there_before_is_not_seen(settings: Settings) -> None:
+    """Not even where the last batch of a partition holds several records, old as a whole."""
+    topic = Topics.of(settings).evictions.name
+    async with AIOKafkaProducer(bootstrap_servers=settings.kafka_bootstrap) as client:
+        batch = client.create_batch()
+        for number in range(7):
+            batch.append(key=None, value=b"old %d" % number, timestamp=None)
+        batch.close()
+        await (await client.send_batch(batch, topic, partition=1))
+        tail = Tail(settings.kafka_bootstrap, [topic], max_bytes=2**20)
+        await tail.start()
+        try:
+            for partition in range(3):
+                await client.send_and_wait(topic, b"new", partition=partition)
+            seen: list[RawMessage] = []
+            async with asyncio.timeout(15):
+                while len(seen) < 3:
+                    seen += await tail.poll()
+        finally:
+            await tail.stop()
+    assert [raw.value for raw in seen] == [b"new"] * 3
 
 
 async def test_evictions_are_seen_by_their_workspace(settings: Settings) -> None:

@@ -16,6 +16,7 @@ from context_engine.changes import MemberChanged
 from context_engine.errors import Unavailable
 from context_engine.models import ContextBuildInput
 from context_engine.settings import Settings
+from events import tail
 from events.answers import ReplyTimeout
 from events.client import ContextClient
 from events.topics import Topics, ensure
@@ -121,3 +122,24 @@ async def test_a_request_without_a_turn_is_told_of_its_limit(settings: Settings)
             await client.request(WHERE, timeout=0.5)
         with pytest.raises(ReplyTimeout, match="the broker took the request"):
             await first
+
+
+@pytest.mark.parametrize("leave", [gone, mute])
+async def test_a_subscription_ends_when_the_broker_stays_away(
+    broker: SmallKafka,
+    settings: Settings,
+    leave: Callable[[SmallKafka], Awaitable[None]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Within its bound, by the broker's name; while the broker is there, silence is no fault."""
+    monkeypatch.setattr(tail, "AWAY_SECONDS", 2.5)
+    async with ContextClient(settings) as client, client.subscribe_changes() as changes:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(4):
+                await anext(changes)
+        await client.emit(CHANGE)
+        assert await anext(changes) == CHANGE
+        await leave(broker)
+        with pytest.raises(Unavailable, match=f"{broker.address} did not answer for"):
+            async with asyncio.timeout(10):
+                await anext(changes)

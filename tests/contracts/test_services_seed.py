@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from typing import Any
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -96,3 +98,63 @@ def test_the_domain_is_played_by_hand(cli: CliRunner) -> None:
     write("member", "add", "usr-gus", "--role", "viewer")
     write("member", "set", "usr-gus", "--role", "editor")
     write("member", "remove", "usr-gus")
+
+
+def test_ids_are_found_and_told_by_hand(cli: CliRunner) -> None:
+    """Tables with fields and choices, users, conversations, policies; each as its actor sees it.
+
+    Names on output are camelCase, a write is one line, and a mistaken id is told the right one.
+    """
+
+    def ask(*words: str) -> Any:
+        done = cli.invoke(app, [*words, "--json"], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    assert ask("seed")["workspaceId"] == "ws-delivery"
+    shown = ask("table", "show", "tbl-tasks", "--actor", "usr-chloe")
+    status = {"id": "fld-task-status", "name": "Status", "type": "select"}
+    assert {**status, "options": {"choices": [*shape.STATUS]}} in shown["fields"]
+    assert {"id": "viw-tasks-board", "name": "Board"} in shown["views"]
+    hidden = cli.invoke(app, ["table", "show", "tbl-incidents", "--actor", "usr-eva"])
+    assert hidden.exit_code == 65
+    assert "usr-chloe" in [one["userId"] for one in ask("user", "list", "--actor", "usr-eva")]
+    assert cli.invoke(app, ["user", "list", "--actor", "usr-gus"]).exit_code == 65
+    assert [one["id"] for one in ask("conversation", "list")] == ["cnv-launch"]
+    assert ask("conversation", "list", "--actor", "usr-finn") == []
+
+    found = cli.invoke(app, ["policy", "get", "--table", "tbl-tasks"], catch_exceptions=False)
+    assert json.loads(found.stdout)["policies"][0]["mode"] == "restrictive"
+    back = ["policy", "set", "--table", "tbl-tasks", "-"]
+    assert cli.invoke(app, back, input=found.stdout, catch_exceptions=False).exit_code == 0
+    again = cli.invoke(app, ["policy", "get", "--table", "tbl-tasks"], catch_exceptions=False)
+    assert again.stdout == found.stdout
+    refused = cli.invoke(app, ["policy", "get", "--table", "tbl-tasks", "--actor", "usr-ben"])
+    assert refused.exit_code == 65
+
+    update = ("record", "update", "rec-tasks-0001", "--table", "tbl-tasks", "--set")
+    wrong = cli.invoke(app, [*update, "fld-task-asignee=usr-chloe"])
+    assert 'did you mean "fld-task-assignee"' in wrong.stderr
+    wrong = cli.invoke(app, [*update, "fld-task-status=Doing"])
+    assert 'there are "Backlog"' in wrong.stderr
+    said = cli.invoke(app, [*update, "fld-task-status=Done"], catch_exceptions=False)
+    assert re.fullmatch(r"rec-tasks-0001 version 2, marked.*\n", said.stdout)
+    (written,) = ask(*update, "fld-task-status=Review")
+    assert set(written["tokens"][0]) == {"workspaceId", "epoch", "reign", "clock"}
+    (record,) = ask("record", "list", "--table", "tbl-tasks", "--limit", "1")
+    assert set(record) == {"id", "version", "cells", "createdBy"}
+    gone = cli.invoke(app, ["grant", "remove", "--user", "usr-ben", "--table", "tbl-tasks"])
+    assert "user:usr-ben on table:tbl-tasks" in gone.stderr
+
+
+def test_a_write_without_the_cache_says_what_follows(
+    cli: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is done, and who repeats the mark; not an error."""
+    cli.invoke(app, ["seed"], catch_exceptions=False)
+    monkeypatch.setenv("CONTEXT_REDIS_URL", "redis://127.0.0.1:1/0")
+    add = ["message", "add", "cnv-launch", "Is 2.3 frozen?"]
+    done = cli.invoke(app, add, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "NOT MARKED" in done.stdout
+    assert "The relay repeats it" in " ".join(done.stderr.split())

@@ -91,7 +91,8 @@ async def test_the_chat_runs_by_hand(
     client: ContextClient, env: dict[str, str], tmp_path: Path
 ) -> None:
     """As its README says: an answer for who sees the table, one line for who does not."""
-    where = ("-m", "examples.chat", "--workspace", "w", "--table", "t0")
+    places = ("--workspace", "w", "--table", "t0", "--project", "", "--conversation", "c")
+    where = ("-m", "examples.chat", *places)
     code, out, err = await ran(*where, "--user", "ana", env=env, at=tmp_path)
     assert code == 0, err
     assert "Table t0" in out

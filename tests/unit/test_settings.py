@@ -41,6 +41,15 @@ def test_a_missing_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         load()
 
 
+def test_the_file_that_was_looked_for_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whole: who started in another folder sees where it was looked for."""
+    monkeypatch.delenv("CONTEXT_TAG_SECRET", raising=False)
+    with pytest.raises(SettingsError, match=f"there is no file {tmp_path / 'dev.env'}"):
+        load(tmp_path / "dev.env")
+
+
 def test_the_environment_wins_over_the_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -77,6 +86,30 @@ def test_a_url_that_would_be_misread_is_refused_and_not_shown(
     with pytest.raises(SettingsError, match=f"CONTEXT_{name.upper()}: .* write @ as %40") as ours:
         load()
     assert SECRET not in str(ours.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "remedy"),
+    [
+        (
+            "database_url",
+            "postgres://u@h/d",
+            r"write postgresql\+asyncpg:// in place of postgres://",
+        ),
+        ("database_url", "postgresql://u@h/d", r"in place of postgresql://"),
+        ("redis_url", "localhost:6379", "of the form redis://"),
+        ("kafka_bootstrap", "", "host:port"),
+    ],
+)
+def test_an_address_of_another_form_is_told_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, name: str, url: str, remedy: str
+) -> None:
+    """In our words alone: the setting's name, and what to write."""
+    monkeypatch.setenv("CONTEXT_TAG_SECRET", SECRET)
+    monkeypatch.setenv(f"CONTEXT_{name.upper()}", url)
+    with pytest.raises(SettingsError, match=remedy) as told:
+        load()
+    assert "Value error" not in told.value.message
 
 
 @pytest.mark.parametrize(

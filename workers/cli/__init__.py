@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 from workers.signals import leave_at_once
@@ -13,6 +14,14 @@ def main() -> None:
     """Entry point of the console script."""
     if sys.argv[1:2] == ["worker"]:
         leave_at_once()
+    else:
+        _quiet()
     from workers.cli.main import main as command
 
     command()
+
+
+def _quiet() -> None:
+    """A client's complaints stay out of a person's terminal: its errors are told, once, as ours."""
+    for name in ("aiokafka", "events.closing"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)

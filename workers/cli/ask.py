@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
-from pydantic import ValidationError
 
-from context_engine.changes import domain_change
-from context_engine.errors import InvalidRequest
-from context_engine.models import ContextBuildInput, invalid
 from workers.cli.shared import JsonFlag, config, console, leave, run, show_json
 
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from context_engine.errors import InvalidRequest
+
 Text = Optional[str]  # noqa: UP045 - typer reads this at run time
+MANY: list[str] = []
+LEAST_SECONDS = 0.1
 
 
 def build(
     user: Annotated[str, typer.Option(help="User for whom the agent acts.")],
     workspace: Annotated[str, typer.Option(help="Workspace id.")],
     table: Annotated[
-        list[str], typer.Option(help="Table id; the first is the one asked for.")
-    ] = [],  # noqa: B006 - typer's way
-    view: Text = None,
-    project: Text = None,
-    task: Text = None,
-    team: Text = None,
-    organization: Text = None,
-    workflow: Text = None,
-    conversation: Text = None,
-    session: Text = None,
-    agent: Annotated[list[str], typer.Option(help="Agent id, outermost first.")] = [],  # noqa: B006
-    message: Text = None,
-    locale: Text = None,
-    timezone: Text = None,
+        list[str], typer.Option(help="Table id, repeatable; the first is the one asked for.")
+    ] = MANY,
+    view: Annotated[Text, typer.Option(help="View id, of one of the tables.")] = None,
+    project: Annotated[Text, typer.Option(help="Project id.")] = None,
+    task: Annotated[Text, typer.Option(help="Task id, in the project if one is named.")] = None,
+    team: Annotated[Text, typer.Option(help="Team id.")] = None,
+    organization: Annotated[Text, typer.Option(help="Organization id.")] = None,
+    workflow: Annotated[Text, typer.Option(help="Workflow id.")] = None,
+    conversation: Annotated[Text, typer.Option(help="Conversation id: its turns come along.")] = (
+        None
+    ),
+    session: Annotated[
+        Text, typer.Option(help="Session id, of your own choice; it keeps the coordinates.")
+    ] = None,
+    agent: Annotated[
+        list[str], typer.Option(help="Agent id, repeatable, outermost first; rights narrow.")
+    ] = MANY,
+    message: Annotated[Text, typer.Option(help="The user's current message.")] = None,
+    locale: Annotated[Text, typer.Option(help="Language of the engine's words: en, zh-CN.")] = None,
+    timezone: Annotated[Text, typer.Option(help="IANA zone, such as Europe/Berlin.")] = None,
     fresh: Annotated[bool, typer.Option(help="Never from a cache.")] = False,
     strict: Annotated[bool, typer.Option(help="Every coordinate must be in sight.")] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for the answer.")] = 15.0,
+    timeout: Annotated[
+        float, typer.Option(min=LEAST_SECONDS, help="Seconds to wait for the answer.")
+    ] = 15.0,
     as_json: JsonFlag = False,
 ) -> None:
     """Asks for one context over the bus and shows it.
@@ -46,6 +56,9 @@ def build(
 
     Example: context-engine build --user usr-ana --workspace ws-delivery --table tbl-tasks
     """
+    from pydantic import ValidationError
+
+    from context_engine.models import ContextBuildInput, invalid
     from events.client import ContextClient
     from events.messages import BuildOptions, ContextReady
     from workers.show import context_panel
@@ -88,6 +101,9 @@ def emit(
     Example: context-engine emit '{"type":"member.changed","workspaceId":"ws-delivery",
     "userId":"usr-ana","op":"updated"}'
     """
+    from pydantic import ValidationError
+
+    from context_engine.changes import domain_change
     from events.client import ContextClient
     from events.records import Position
 
@@ -95,9 +111,7 @@ def emit(
     try:
         parsed = domain_change.validate_json(text)
     except ValidationError as error:
-        leave(invalid(error))
-    except json.JSONDecodeError as error:
-        leave(InvalidRequest(f"not JSON: {error}", field="change"))
+        leave(_no_change(error))
 
     async def send() -> Position:
         async with ContextClient(config()) as client:
@@ -110,3 +124,17 @@ def emit(
         )
     else:
         console.print(f"{position.topic}[{position.partition}]@{position.offset}", markup=False)
+
+
+def _no_change(error: ValidationError) -> InvalidRequest:
+    """Its first fault; where that is the type, the one that was meant."""
+    from context_engine.changes import change_types
+    from context_engine.errors import InvalidRequest
+    from context_engine.models import invalid
+    from context_engine.nearest import among
+
+    fault = error.errors(include_url=False)[0]
+    if fault["type"] != "union_tag_invalid":
+        return invalid(error)
+    given = fault["ctx"]["tag"]
+    return InvalidRequest(f"no such change: {among(given, change_types())}", field="type")

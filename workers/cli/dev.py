@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from context_engine.settings import DEV_ENV
-from workers.cli.shared import Exit, JsonFlag, console, run, stderr
+from workers.cli.program import typed
+from workers.cli.shared import Exit, JsonFlag, console, run, stderr, warn_unknown
+
+if TYPE_CHECKING:
+    from workers.house import House
 
 
 def dev(
@@ -26,38 +31,62 @@ def dev(
 
     Example: context-engine dev
     """
+    warn_unknown()
     raise typer.Exit(run(_dev(kafka)))
 
 
 async def _dev(kafka: str) -> int:
-    from workers.house import house, write_env
-    from workers.supervisor import first_exit
+    from workers.localstack.sole import sole
 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    with sole(DEV_ENV.with_name("dev.lock")):
+        try:
+            return await _until_one_ends(kafka, stop)
+        finally:
+            DEV_ENV.unlink(missing_ok=True)  # ours, or that of one that was killed
+
+
+async def _until_one_ends(kafka: str, stop: asyncio.Event) -> int:
+    """Runs the house until `stop`; should a process of it end before, says so and fails."""
+    from workers.house import house, write_env
+    from workers.supervisor import until_stopped
+
     logs = DEV_ENV.parent / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    try:
-        async with house(say=_say, logs=logs, kafka=kafka) as up:
-            write_env(DEV_ENV, up.env)
-            for name in sorted(up.env):
-                if not name.endswith("SECRET"):
-                    console.print(f"{name}={_masked(up.env[name])}", markup=False, highlight=False)
-            console.print(f"\nReady. Addresses are in {DEV_ENV}, logs in {logs}. Try:")
-            console.print(TRY, markup=False, highlight=False)
-            ended = asyncio.create_task(first_exit(up.workers))
-            stopped = asyncio.create_task(stop.wait())
-            await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            stopped.cancel()
-            if ended.done():
-                name, code = ended.result()
-                stderr.print(f"the {name} worker ended with exit code {code}; see {logs}")
-                return code or Exit.FAILED
-            ended.cancel()
-    finally:
-        DEV_ENV.unlink(missing_ok=True)
-    return Exit.OK
+    async with house(say=_say, logs=logs, kafka=kafka) as up:
+        write_env(DEV_ENV, up.env)
+        for name in sorted(up.env):
+            if not name.endswith("SECRET"):
+                console.print(f"{name}={_masked(up.env[name])}", markup=False, highlight=False)
+        console.print(
+            f"\nReady. Addresses are in {DEV_ENV}, logs in {logs}. In this folder, try:",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+        console.print(typed(TRY), markup=False, highlight=False, soft_wrap=True)
+        end = await until_stopped((*up.workers.values(), *up.parts), stop)
+        if end is None:
+            return Exit.OK
+        name, code = end
+        if name not in up.workers:
+            await _abandon(up, name, logs)
+        stderr.print(
+            f"{name} ended with code {code}; see {logs / name}.log. Stopping the rest",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+        return code if code > 0 else Exit.FAILED
+
+
+async def _abandon(up: House, lost: str, logs: Path) -> None:
+    """Keeps the log of the part that was lost, and ends workers that cannot leave in order now.
+
+    Nothing is lost by it: a worker that was killed is one of the things that this house bears.
+    """
+    for part in up.parts:
+        if part.name == lost:  # its own folder goes away with the stack
+            shutil.copyfile(part.log_path, logs / f"{lost}.log")
+    await asyncio.gather(*(worker.kill() for worker in up.workers.values()))
 
 
 TRY = """

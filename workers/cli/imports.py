@@ -7,19 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from context_engine.adapters.sql.services import Imported
 from context_engine.errors import InvalidRequest
-from context_engine.loading import NewWorkspace
-from context_engine.loading import Progress as Told
 from workers.cli.domain.shared import ADMIN
+from workers.cli.program import program
 from workers.cli.shared import JsonFlag, config, console, run, show_json, stderr
+
+if TYPE_CHECKING:
+    from context_engine.adapters.sql.services import Imported
+    from context_engine.loading import NewWorkspace
+    from context_engine.loading import Progress as Told
 
 app = typer.Typer(no_args_is_help=True, help="Load a workspace that was exported elsewhere.")
 OPERATOR = "operator"
@@ -129,7 +132,7 @@ def _show(done: Done) -> None:
     console.print(_plain(f"workspace {made.id}, ADMIN {imported.admin_id}; ask for a context:"))
     first = made.tables[0].id if made.tables else "TABLE"
     console.print(
-        f"context-engine build --user {imported.admin_id} --workspace {made.id} --table {first}",
+        f"{program()} build --user {imported.admin_id} --workspace {made.id} --table {first}",
         markup=False,
         highlight=False,
         soft_wrap=True,

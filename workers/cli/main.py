@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+from inspect import getdoc
+from typing import Annotated
+
 import typer
 
 from context_engine.errors import ContextEngineError
 from workers.cli import admin, ask, dev, domain, imports, watch, worker
-from workers.cli.shared import leave
+from workers.cli.program import typed
+from workers.cli.shared import error_json, leave, show_json, wants_json
 
 app = typer.Typer(
     name="context-engine",
@@ -14,12 +19,12 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,  # they hold addresses with passwords
-    help="""Gives AI agents user-scoped, explainable context, and takes it back when it stops
+    help=typed("""Gives AI agents user-scoped, explainable context, and takes it back when it stops
     being true.
 
     Try it: [bold]context-engine demo[/bold], or [bold]context-engine dev[/bold] in one terminal
     and [bold]context-engine build --user usr-ana --workspace ws-delivery --table tbl-tasks[/bold]
-    in another.""",
+    in another."""),
 )
 app.command("demo")(dev.demo)
 app.command("dev")(dev.dev)
@@ -35,12 +40,57 @@ app.add_typer(domain.app, name="domain")
 app.add_typer(imports.app, name="import")
 
 
+CODES = (
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 65 refused, 69 a part is away, 70 and 75 a"
+    " worker failed or stood still, 78 a setting, 130 interrupted (docs/exit-codes.md)."
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"context-engine {version('context-engine')}")
+        raise typer.Exit
+
+
+@app.callback(epilog=CODES)
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
 def main() -> None:
     """Runs the command that the arguments name."""
+    as_typed(app)
     try:
-        app()
+        code = app(standalone_mode=False)
+    except typer.TyperException as error:
+        code = _misused(error)
     except ContextEngineError as error:
         try:
             leave(error)
         except typer.Exit as exit_:
-            raise SystemExit(exit_.exit_code) from None
+            code = exit_.exit_code
+    raise SystemExit(code)
+
+
+def _misused(error: typer.TyperException) -> int:
+    """Tells of arguments that do not fit, as typer would; with --json for programs too."""
+    from typer.rich_utils import rich_format_error
+
+    if wants_json():
+        show_json(error_json("usage", error.format_message()))
+    rich_format_error(error)  # type: ignore[arg-type]  # parsing raises the one kind it takes
+    return error.exit_code
+
+
+def as_typed(group: typer.Typer) -> None:
+    """Makes the commands in every help text such as can be typed here."""
+    for command in group.registered_commands:
+        if command.callback is not None:
+            command.help = typed(getdoc(command.callback) or "")
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            as_typed(inner.typer_instance)

@@ -7,16 +7,21 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from datetime import datetime
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 from rich.text import Text
 
-from context_engine.changes import AnyChange
-from events.messages import ContextEvicted, ContextReady
 from workers.cli.shared import JsonFlag, config, console, run, stderr
 
-Seen = AnyChange | ContextEvicted | ContextReady
+if TYPE_CHECKING:
+    from context_engine.changes import AnyChange
+    from events.messages import ContextEvicted, ContextReady
+
+    Seen = AnyChange | ContextEvicted | ContextReady
+
+FEW = 5
+"""Most ids of one list on a line."""
 
 
 def watch(
@@ -24,10 +29,13 @@ def watch(
         Optional[str],  # noqa: UP045 - typer reads this at run time
         typer.Option(help="Only this workspace."),
     ] = None,
-    count: Annotated[int, typer.Option(help="Stop after so many; 0 for never.")] = 0,
+    count: Annotated[int, typer.Option(min=0, help="Stop after so many; 0 for never.")] = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Shows domain changes, evictions and ready contexts from now on, until Ctrl-C.
+
+    Requests that were refused are not among them: only who asked is told. Ends with a failure
+    when the broker stays away.
 
     Example: context-engine watch --workspace ws-delivery
     """
@@ -84,6 +92,8 @@ def _as_line(one: Seen) -> None:
 
 
 def _fields(one: Seen) -> dict[str, object]:
+    from events.messages import ContextEvicted, ContextReady
+
     match one:
         case ContextReady():
             return {
@@ -100,6 +110,8 @@ def _fields(one: Seen) -> dict[str, object]:
 
 
 def _line(one: Seen) -> Text:
+    from events.messages import ContextEvicted, ContextReady
+
     at = datetime.now().astimezone().strftime("%H:%M:%S ")
     match one:
         case ContextReady():
@@ -109,6 +121,26 @@ def _line(one: Seen) -> Text:
             detail = f"{one.count} by {one.change_type}, clock {one.clock}"
             return Text.assemble((at, "dim"), ("evicted  ", "red"), detail)
         case _:
-            named = one.model_dump(mode="json", exclude_none=True, exclude={"change_id", "at"})
-            detail = " ".join(f"{k}={v}" for k, v in named.items() if k != "type")
-            return Text.assemble((at, "dim"), ("change   ", "yellow"), one.type, " ", detail)
+            return Text.assemble((at, "dim"), ("change   ", "yellow"), one.type, " ", _said(one))
+
+
+def _said(change: AnyChange) -> str:
+    """What a change names, as `tableId=tbl-tasks subject=team:team-support`."""
+    named = change.model_dump(
+        mode="json", exclude_defaults=True, exclude={"change_id", "at", "type"}
+    )
+    return " ".join(f"{name}={_shown(value)}" for name, value in named.items())
+
+
+def _shown(value: object) -> str:
+    """Of a long list the beginning, and how many there are."""
+    match value:
+        case {"type": kind, "id": id}:
+            return f"{kind}:{id}"
+        case list():
+            more = f",…({len(value)})" if len(value) > FEW else ""
+            return ",".join(map(_shown, value[:FEW])) + more
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)

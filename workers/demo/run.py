@@ -11,6 +11,7 @@ from rich.text import Text
 from context_engine import bootstrap
 from context_engine.errors import ContextEngineError
 from events.client import ContextClient
+from workers.cli.program import typed
 from workers.cli.shared import Exit, show_json
 from workers.demo.stage import NotAsExpected, Shown, Stage
 from workers.demo.steps import STEPS, Step
@@ -49,7 +50,7 @@ async def run(home: Path, *, as_json: bool) -> int:
     if as_json:
         show_json({"ok": not failed, "steps": report})
     elif not failed:
-        console.print(NEXT, highlight=False, markup=False)
+        console.print(typed(NEXT), highlight=False, markup=False, soft_wrap=True)
     return Exit.FAILED if failed else Exit.OK
 
 

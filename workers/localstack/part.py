@@ -132,6 +132,13 @@ class Part(ABC):
             await self._end(signal.SIGKILL)
             self._say(f"{self.name} killed")
 
+    async def ended(self) -> int:
+        """Waits until it ends, whoever ended it; the exit code. For ever if it is not ours."""
+        if self._process is None:
+            await asyncio.Event().wait()
+        assert self._process is not None
+        return await self._process.wait()
+
     def log_tail(self) -> str:
         """The last lines of its log."""
         try:

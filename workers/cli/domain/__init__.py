@@ -1,21 +1,20 @@
-"""`domain …`: the domain services, by hand. Every write prints its token and its changes."""
+"""`domain …`: the domain services, by hand. A write says whether its mark stands."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import typer
 
+from workers.cli.domain.people import conversation, message, user
 from workers.cli.domain.records import record
 from workers.cli.domain.rights import grant, member
 from workers.cli.domain.shared import with_services
-from workers.cli.domain.tables import message, policy, table
-from workers.cli.shared import JsonFlag, console, show_json
+from workers.cli.domain.tables import policy, table
+from workers.cli.shared import JsonFlag, camel, console, show_json
 
 app = typer.Typer(no_args_is_help=True, help="The domain services, by hand.")
 for _name, _group in (
-    ("member", member), ("grant", grant), ("record", record),
-    ("message", message), ("table", table), ("policy", policy),
+    ("user", user), ("member", member), ("grant", grant), ("table", table), ("record", record),
+    ("policy", policy), ("conversation", conversation), ("message", message),
 ):  # fmt: skip
     app.add_typer(_group, name=_name)
 
@@ -30,7 +29,7 @@ def seed_(as_json: JsonFlag = False) -> None:
 
     made = with_services(seed)
     if as_json:
-        show_json(asdict(made))
+        show_json(camel(made))
         return
     word = "made" if made.created else "was there already"
     console.print(f"{made.workspace_id} {word}: admin {made.admin_id}, viewer {made.viewer_id}")

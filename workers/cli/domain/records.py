@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import JsonValue
 
-from context_engine.adapters.sql.services import Record
 from context_engine.errors import InvalidRequest
 from workers.cli.domain.shared import (
     ADMIN,
     DEMO,
     Actor,
+    Reader,
     TableId,
     Text,
     Version,
@@ -23,12 +21,20 @@ from workers.cli.domain.shared import (
     with_services,
     write,
 )
-from workers.cli.shared import JsonFlag, console, show_json
+from workers.cli.shared import JsonFlag, camel, console, show_json
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from context_engine.adapters.sql.services import Record
 
 record = typer.Typer(no_args_is_help=True, help="Records of a table.")
 
 Cells = Annotated[
-    list[str], typer.Option("--set", help="FIELD=VALUE, the value as JSON or plain text.")
+    list[str],
+    typer.Option(
+        "--set", help="FIELD_ID=VALUE, the value as JSON or plain text; see `table show`."
+    ),
 ]
 RecordIds = Annotated[list[str], typer.Argument(help="Record ids.")]
 
@@ -107,9 +113,9 @@ def record_restore(
 @record.command("list")
 def record_list(
     table_id: TableId,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most records to show.")] = 20,
     after: Annotated[Text, typer.Option(help="Go on after this id.")] = None,
-    actor: Actor = ADMIN,
+    actor: Reader = ADMIN,
     workspace: Workspace = DEMO,
     as_json: JsonFlag = False,
 ) -> None:
@@ -121,7 +127,7 @@ def record_list(
         lambda s: s.records.list(actor, workspace, table_id, limit=limit, after=after)
     )
     if as_json:
-        show_json([asdict(one) for one in found])
+        show_json([camel(one) for one in found])
         return
     for one in found:
         console.print(_line(one), markup=False, highlight=False, no_wrap=True, overflow="ellipsis")

@@ -13,6 +13,12 @@ from workers.cli.shared import JsonFlag
 member = typer.Typer(no_args_is_help=True, help="Members of a workspace.")
 grant = typer.Typer(no_args_is_help=True, help="Roles on a table, or a team's on the workspace.")
 
+MemberRole = Annotated[
+    str,
+    typer.Option(
+        "--role", help="none, viewer, commenter, editor, builder, admin, or defer (teams')."
+    ),
+]
 UserId = Annotated[str, typer.Argument(help="User id.")]
 RoleName = Annotated[
     str, typer.Option("--role", help="none, viewer, commenter, editor, builder or admin.")
@@ -22,7 +28,7 @@ RoleName = Annotated[
 @member.command("add")
 def member_add(
     user: UserId,
-    role: RoleName = "viewer",
+    role: MemberRole = "viewer",
     actor: Actor = ADMIN,
     workspace: Workspace = DEMO,
     as_json: JsonFlag = False,
@@ -37,7 +43,7 @@ def member_add(
 @member.command("set")
 def member_set(
     user: UserId,
-    role: RoleName,
+    role: MemberRole,
     actor: Actor = ADMIN,
     workspace: Workspace = DEMO,
     expect: Version = None,
@@ -65,7 +71,10 @@ def member_remove(
 
 User = Annotated[Text, typer.Option("--user", help="The user whose grant it is.")]
 Team = Annotated[Text, typer.Option("--team", help="The team whose grant it is.")]
-OnTable = Annotated[Text, typer.Option("--table", help="Where it holds; else the workspace.")]
+OnTable = Annotated[
+    Text,
+    typer.Option("--table", help="Table where it holds; a team's may leave it out: the workspace."),
+]
 
 
 @grant.command("set")
@@ -78,7 +87,9 @@ def grant_set(
     workspace: Workspace = DEMO,
     as_json: JsonFlag = False,
 ) -> None:
-    """Gives a user or a team a role on a table; `none` shuts them out.
+    """Gives a user or a team a role on a table, or a team one on the workspace.
+
+    `none` shuts them out of a table. A user's role on the workspace is `domain member set`.
 
     Example: context-engine domain grant set --user usr-ben --table tbl-incidents --role none
     """
@@ -115,6 +126,12 @@ class Ends(TypedDict):
 def _ends(user: Text, team: Text, table_id: Text, workspace: str) -> Ends:
     if (user is None) == (team is None):
         raise InvalidRequest("name one of --user and --team")
+    if user is not None and table_id is None:
+        raise InvalidRequest(
+            "name one; a user's role on the workspace is the member's"
+            f" (`context-engine domain member set {user} --role ...`)",
+            field="--table",
+        )
     return {
         "subject_type": "user" if user is not None else "team",
         "subject_id": user or team or "",

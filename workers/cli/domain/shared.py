@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
-from typing import Annotated, Optional, TypeVar
+from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
 
-from context_engine.adapters.sql.services import DomainServices, Unmarked, Written
-from context_engine.models.base import JsonObject
-from workers.cli.shared import config, console, run, show_json
+from workers.cli.shared import camel, config, console, run, show_json, stderr
+
+if TYPE_CHECKING:
+    from context_engine.adapters.sql.services import DomainServices, Written
 
 T = TypeVar("T")
 
 Actor = Annotated[str, typer.Option("--actor", help="User who writes; checked as any other.")]
+Reader = Annotated[str, typer.Option("--actor", help="User who looks, and sees what is theirs.")]
 Workspace = Annotated[str, typer.Option("--workspace", help="Workspace id.")]
 TableId = Annotated[str, typer.Option("--table", help="Table id.")]
 Version = Annotated[
@@ -42,28 +42,44 @@ def with_services(work: Callable[[DomainServices], Awaitable[T]]) -> T:
 def write(
     as_json: bool, work: Callable[[DomainServices], Awaitable[Written | Sequence[Written]]]
 ) -> None:
-    """Shows what was written, and the token and changes of the call, the same for all of it."""
+    """Shows what was written: a line for each, or all of it as JSON."""
+    from context_engine.adapters.sql.services import Written
+
     done = with_services(work)
     answers = [done] if isinstance(done, Written) else list(done)
     if as_json:
         show_json([_as_json(one) for one in answers])
         return
     for one in answers:
-        console.print(f"{one.id}  version {one.version}", markup=False, highlight=False)
-    for one in answers[:1]:
-        for token in one.tokens:
-            word = "NOT MARKED" if isinstance(token, Unmarked) else "marked"
-            console.print(f"{word}  {json.dumps(asdict(token))}", markup=False, highlight=False)
-        for change in one.changes:
-            text = change.model_dump_json(exclude_none=True)
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+        line = f"{one.id} version {one.version}, {_marks(one)}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if not all(one.marked for one in answers):
+        stderr.print(UNMARKED, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
-def _as_json(one: Written) -> JsonObject:
+UNMARKED = """\
+The write is committed; the cache could not be told (see --json for the reason). The relay repeats
+it; until then a cached answer may be old."""
+
+
+def _marks(one: Written) -> str:
+    """What became of the marks, which end the contexts that the write made untrue."""
+    from context_engine.ports import Marked
+
+    if not one.tokens:
+        return "nothing to mark"
+    if not one.marked:
+        return "NOT MARKED"
+    clocks = [token.clock for token in one.tokens if isinstance(token, Marked)]
+    told = [str(clock) for clock in clocks if clock is not None]
+    return f"marked at clock {', '.join(told)}" if told else "marked; nothing was cached"
+
+
+def _as_json(one: Written) -> dict[str, object]:
     return {
         "id": one.id,
         "version": one.version,
         "marked": one.marked,
-        "tokens": [asdict(token) for token in one.tokens],
+        "tokens": [camel(token) for token in one.tokens],
         "changes": [change.model_dump(mode="json", exclude_none=True) for change in one.changes],
     }

@@ -20,7 +20,7 @@ from context_engine.adapters.sql.services.organizations import Organizations
 from context_engine.adapters.sql.services.policies import Policies
 from context_engine.adapters.sql.services.projects import Projects
 from context_engine.adapters.sql.services.records import NewRecord, Record, Records
-from context_engine.adapters.sql.services.tables import Tables
+from context_engine.adapters.sql.services.tables import Tables, TableShape
 from context_engine.adapters.sql.services.tasks import Tasks
 from context_engine.adapters.sql.services.teams import Teams
 from context_engine.adapters.sql.services.users import Users
@@ -35,6 +35,7 @@ __all__ = [
     "Marker",
     "NewRecord",
     "Record",
+    "TableShape",
     "Token",
     "Unmarked",
     "Written",

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from context_engine.errors import InvalidRequest
 from context_engine.models.base import ID_CHARS, JsonObject
+from context_engine.nearest import among
 
 FIELD_TYPES = (
     "text", "long_text", "email", "url", "phone", "number", "rating", "boolean", "date", "datetime",
@@ -77,7 +78,9 @@ def check_cells(
         spec = fields.get(field_id)
         place = f"cells.{field_id}"
         if spec is None:
-            raise InvalidRequest("the table has no such field to write; leave it out", field=place)
+            raise InvalidRequest(
+                f"the table has no such field to write; {among(field_id, fields)}", field=place
+            )
         stored[field_id] = None if value in (None, []) else _CHECKS[spec.type](spec, value, place)
     return stored
 
@@ -186,7 +189,10 @@ def _rating(_: FieldSpec, value: JsonValue, place: str) -> JsonValue:
 def _select(spec: FieldSpec, value: JsonValue, place: str) -> JsonValue:
     choices = spec.options.get("choices")
     if not isinstance(choices, list) or value not in choices:
-        raise InvalidRequest("write one of the field's choices", field=place)
+        known = [str(choice) for choice in choices] if isinstance(choices, list) else []
+        raise InvalidRequest(
+            f"write one of the field's choices; {among(value, known)}", field=place
+        )
     return value
 
 

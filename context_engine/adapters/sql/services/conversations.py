@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from sqlalchemy import delete, insert
+from sqlalchemy import delete, insert, select
 
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
@@ -14,7 +15,30 @@ from context_engine.changes import ConversationChanged, Op, ParticipantsChanged
 from context_engine.errors import Conflict, NotFound
 
 
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation that the actor takes part in."""
+
+    id: str
+    title: str
+    message_count: int
+
+
 class Conversations(Service):
+    async def list(self, actor_id: str, workspace_id: str) -> Sequence[Conversation]:
+        """The conversations that the actor takes part in, by id."""
+        c, p = t.conversations.c, t.participants.c
+        query = (
+            select(c.id, c.title, c.message_count)
+            .select_from(t.conversations.join(t.participants, p.conversation_id == c.id))
+            .where(c.workspace_id == workspace_id, p.user_id == actor_id)
+            .order_by(c.id)
+        )
+        async with self._writer.transaction(actor_id) as tx:
+            await rights.scope(tx, workspace_id)
+            found = await tx.connection.execute(query)
+        return [Conversation(row.id, row.title, row.message_count) for row in found]
+
     async def open(
         self,
         actor_id: str,

@@ -81,7 +81,7 @@ class Grants(Service):
                 .returning(t.grants.c.version)
             )
             if (version := gone.scalar_one_or_none()) is None:
-                raise NotFound("grant", scope_id)
+                raise NotFound("grant", f"{subject.type}:{subject.id} on {scope.type}:{scope.id}")
             tx.record(
                 GrantChanged(workspace_id=workspace_id, subject=subject, scope=scope, op="deleted")
             )

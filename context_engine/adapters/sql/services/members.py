@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, delete, func, select
+from sqlalchemy import Row, and_, delete, func, select
 
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
@@ -17,7 +19,32 @@ DEFER = "defer"
 """The sentinel in place of a role: that of the member's teams."""
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a workspace, as every member sees the others."""
+
+    user_id: str
+    name: str
+    role: str
+    """A role, or `defer`."""
+    active: bool
+
+
 class Members(Service):
+    async def list(self, actor_id: str, workspace_id: str) -> Sequence[Member]:
+        """The members of a workspace, by id. Raises `NotFound` for who is none of them."""
+        m, u = t.members.c, t.users.c
+        query = (
+            select(m.user_id, u.name, m.role, and_(m.active, u.active).label("active"))
+            .select_from(t.members.join(t.users, u.id == m.user_id))
+            .where(m.workspace_id == workspace_id)
+            .order_by(m.user_id)
+        )
+        async with self._writer.transaction(actor_id) as tx:
+            await rights.scope(tx, workspace_id)
+            found = await tx.connection.execute(query)
+        return [Member(row.user_id, row.name, row.role, row.active) for row in found]
+
     async def add(self, actor_id: str, workspace_id: str, user_id: str, *, role: str) -> Written:
         """Adds a user with a role, or `defer`. Raises `Conflict` for who is a member already."""
         rows.role(role, also=(DEFER,))

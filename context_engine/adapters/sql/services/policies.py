@@ -18,12 +18,26 @@ from context_engine.adapters.sql.services.cells import FieldSpec
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import PolicyChanged
 from context_engine.errors import InvalidRequest
+from context_engine.nearest import among
 
 ROLES: tuple[str, ...] = get_args(TableRole)
 """Roles that a way into a table can be held by."""
 
 
 class Policies(Service):
+    async def get(self, actor_id: str, workspace_id: str, table_id: str) -> policy.TablePolicies:
+        """The table's default and policies, as `set` takes them. An ADMIN's to read."""
+        query = select(t.row_policies).where(t.row_policies.c.table_id == table_id)
+        default = select(t.tables.c.policy_default).where(t.tables.c.id == table_id)
+        async with self._writer.transaction(actor_id) as tx:
+            await rights.on_table(tx, workspace_id, table_id, "admin")
+            found = (await tx.connection.execute(query.order_by(t.row_policies.c.id))).all()
+            fallback = (await tx.connection.execute(default)).scalar_one()
+        listed: list[JsonValue] = [
+            {"subjects": row.subjects, "pred": row.pred, "mode": row.mode} for row in found
+        ]
+        return policy.TablePolicies.model_validate({"default": fallback, "policies": listed})
+
     async def set(
         self,
         actor_id: str,
@@ -130,7 +144,8 @@ def _check_comparison(known: Mapping[str, FieldSpec], comparison: policy.Compari
     spec = known.get(comparison.ref.removeprefix("field:"))
     if spec is None:
         raise InvalidRequest(
-            f"the table has no {comparison.ref!r}; a policy that names a missing field denies all",
+            f"the table has no such field, and a policy that names a missing field denies all;"
+            f" {among(comparison.ref, [f'field:{id}' for id in known])}",
             field="pred.cmp.ref",
         )
     if spec.type not in ("user", "text"):

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from sqlalchemy import func, select
 
 from context_engine.access import VisibleTable
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services import rights, rows
+from context_engine.adapters.sql.services import fields, rights, rows
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.cells import FieldSpec
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import TableChanged
 
 Op = Literal["created", "renamed", "trashed", "restored"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """A table as the actor sees it, and what decides on the cells of each field in sight."""
+
+    table: VisibleTable
+    fields: tuple[FieldSpec, ...]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of the fields, by id."""
+        return {field.id: field.name for field in self.table.fields}
 
 
 class Tables(Service):
@@ -22,6 +37,13 @@ class Tables(Service):
         """The tables in the actor's sight, in table order."""
         async with self._writer.transaction(actor_id) as tx:
             return await rights.tables_in_sight(tx, workspace_id)
+
+    async def show(self, actor_id: str, workspace_id: str, table_id: str) -> TableShape:
+        """What the actor sees of a table: fields with types and options, views. No records."""
+        async with self._writer.transaction(actor_id) as tx:
+            (table,) = (await rights.scope(tx, workspace_id, table_ids=(table_id,))).tables
+            known = await fields.specs(tx, table_id)
+        return TableShape(table, tuple(known[field.id] for field in table.fields))
 
     async def create(
         self,
