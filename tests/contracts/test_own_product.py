@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from workers.house import settings_of
 from workers.localstack import LocalStack
 
 ROOT = Path(__file__).parents[2]
+ADAPTERS = ROOT / "docs" / "adapters.md"
 W = "harbour"
 
 
@@ -186,6 +188,37 @@ async def test_a_change_that_could_not_be_emitted_is_emitted_later(database: Dat
     await helpdesk.publish()
     await helpdesk.publish()
     assert [one.user_id for one in told if isinstance(one, MemberChanged)] == ["lea", "amir"]
+
+
+async def test_each_write_emits_what_the_documentation_says(database: Database) -> None:
+    """The table of docs/adapters.md, write by write."""
+    told: list[AnyChange] = []
+
+    async def emit(change: AnyChange) -> None:
+        told.append(change)
+
+    desk = Helpdesk(database, emit)
+    writes: dict[str, Callable[[], Awaitable[object]]] = {
+        "found": lambda: desk.found(W, "Harbour Support", lead="lea"),
+        "add_person": lambda: desk.add_person(W, "amir", "agent"),
+        "set_level": lambda: desk.set_level(W, "amir", "guest"),
+        "open_queue": lambda: desk.open_queue(W, "q", "Queue"),
+        "rename_queue": lambda: desk.rename_queue(W, "q", "Other"),
+        "join_queue": lambda: desk.join_queue(W, "q", "amir"),
+        "leave_queue": lambda: desk.leave_queue(W, "q", "amir"),
+        "open_ticket": lambda: desk.open_ticket(W, "q", "Help", by="gus"),
+        "close_ticket": lambda: desk.close_ticket(W, "q", "some"),
+        "open_thread": lambda: desk.open_thread(W, "t", "Talk", "amir"),
+        "post": lambda: desk.post(W, "t", "amir", "Hello"),
+        "remove_person": lambda: desk.remove_person(W, "amir"),
+    }
+    emitted = {}
+    for name, write in writes.items():
+        told.clear()
+        await write()
+        emitted[name] = ", ".join(dict.fromkeys(f"`{change.type}`" for change in told))
+    table = re.findall(r"^\| `(\w+)` \| (`.*`) \|$", ADAPTERS.read_text(), re.MULTILINE)
+    assert dict(table) == emitted
 
 
 async def test_what_is_not_understood_holds_for_no_row() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,7 +45,7 @@ def _section(name: str, command: Command) -> str:
     if shown:
         parts.append(table(("argument", "default", "meaning"), map(_parameter, shown)))
     if example.strip():
-        parts.append(f"```sh\n{re.sub(chr(10) + ' *', chr(10), example.strip())}\n```")
+        parts.append(f"```sh\n{' '.join(example.split())}\n```")
     return "\n\n".join(parts)
 
 

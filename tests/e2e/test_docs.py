@@ -1,0 +1,79 @@
+"""The snippets and commands of the documentation, run against the real house with its workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import runpy
+from pathlib import Path
+
+import pytest
+import typer
+
+from context_engine.bootstrap import Parts
+from events.client import ContextClient
+from tests.support.documents import Block, command_lines, programs
+from workers.cli.main import app
+from workers.seed import Seeded, seed
+
+RUN = {"build", "emit", "topics", "migrate", "domain", "schema"}
+"""Commands that end by themselves and need no more than a house. The rest has tests of its own."""
+
+REFUSED = 65
+"""Exit code of the one command that shows a refusal."""
+
+
+@pytest.fixture(scope="session")
+async def seeded(parts: Parts) -> Seeded:
+    """The workspace that the documentation speaks of."""
+    return await seed(parts.services)
+
+
+@pytest.fixture
+def here(
+    env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeded: Seeded
+) -> Path:
+    """A directory of its own, where the house is found by the environment."""
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("block", programs(), ids=lambda block: block.name)
+async def test_a_program_runs(block: Block, here: Path, client: ContextClient) -> None:
+    """As it stands, and prints what the page says."""
+    script = here / "program.py"
+    script.write_text(block.text)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        async with asyncio.timeout(40):
+            await asyncio.to_thread(runpy.run_path, str(script), run_name="__main__")
+    assert block.then is not None, "say what it prints, in a text block"
+    assert out.getvalue().rstrip("\n") == block.then.rstrip("\n")
+
+
+@pytest.mark.timeout(180)
+async def test_commands_run(here: Path, client: ContextClient) -> None:
+    """One after the other, as a reader would."""
+    ran = 0
+    for name, words in command_lines():
+        if words[0] not in RUN or "--help" in words:
+            continue
+        code, out = await asyncio.to_thread(_run, words)
+        expected = REFUSED if words[:3] == ["build", "--user", "usr-eva"] else 0
+        assert code == expected, f"{name}: {out}"
+        ran += 1
+    assert ran > 10
+
+
+def _run(words: list[str]) -> tuple[int, str]:
+    """Exit code and output; every wait in there has a bound of its own."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            code = app(words, standalone_mode=False)
+        except typer.Exit as exit_:
+            code = exit_.exit_code
+    return code if isinstance(code, int) else 0, out.getvalue()
