@@ -78,9 +78,21 @@ def command_lines() -> list[tuple[str, list[str]]]:
     for block in blocks("sh"):
         for line in _lines(block.text):
             words = shlex.split(line, comments=True)
+            while "|" in words:
+                words = words[words.index("|") + 1 :]
             if words and Path(words[0]).name == "context-engine":
                 found.append((f"{block.name} {' '.join(words[1:3])}", words[1:]))
     return found
+
+
+def named_commands() -> list[tuple[str, list[str]]]:
+    """Every `context-engine …` within a sentence: where it stands, and its words."""
+    inline = re.compile(r"`(?:\.venv/bin/)?context-engine ([^`]+)`")
+    return [
+        (document.name, shlex.split(match[1]))
+        for document in DOCUMENTS
+        for match in inline.finditer(FENCE.sub("", document.read_text()))
+    ]
 
 
 def _lines(text: str) -> Iterator[str]:

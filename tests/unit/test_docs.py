@@ -17,7 +17,7 @@ from events.examples import CHANGES
 from events.messages import BuildRequest
 from events.records import RawMessage
 from events.schema import schema_of
-from tests.support.documents import DOCUMENTS, ROOT, blocks, command_lines, excerpts
+from tests.support.documents import DOCUMENTS, ROOT, blocks, command_lines, excerpts, named_commands
 from workers.cli.main import app
 
 COMMANDS = command_lines()
@@ -63,16 +63,31 @@ def _anchors(text: str) -> set[str]:
 @pytest.mark.parametrize("words", [words for _, words in COMMANDS], ids=[id for id, _ in COMMANDS])
 def test_a_command_is_one(words: list[str]) -> None:
     """It exists, it has these options, and what it needs is there. It is parsed, not run."""
+    command, rest = _found(words)
+    if "--help" not in rest:
+        command.make_context(command.name, rest)
+
+
+def test_commands_in_sentences_exist() -> None:
+    """With the options that are named; what they need is left to the reader."""
+    found = [(name, words) for name, words in named_commands() if words[0] != "COMMAND"]
+    assert len(found) > 10
+    for name, words in found:
+        command, rest = _found(words)
+        options = {option for one in command.params for option in one.opts} | {"--help"}
+        assert {word for word in rest if word.startswith("--")} <= options, f"{name}: {words}"
+
+
+def _found(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that these words name, and the rest of them."""
     command: Any = typer.main.get_command(app)
-    words = [word for word in words if word not in ("COMMAND",)]
-    while (inside := getattr(command, "commands", None)) is not None:
-        assert words, "names a group only"
-        if words[0] == "--help":
-            return
-        assert words[0] in inside, words[0]
+    while words and not words[0].startswith("-"):
+        inside = getattr(command, "commands", None)
+        if inside is None:
+            break
+        assert words[0] in inside, words
         command, words = inside[words[0]], words[1:]
-    if "--help" not in words:
-        command.make_context(command.name, words)
+    return command, words
 
 
 def test_commands_are_found() -> None:
