@@ -266,7 +266,7 @@ def _message(
         made["correlationId"] = {"location": "$message.payload#/requestId"}
     if example is not None:
         headers = {"ce_specversion": "1.0", "ce_type": type_, "ce_source": "my-product"}
-        headers |= {"ce_id": example.get("changeId", example.get("requestId", "e-1"))}
+        headers["ce_id"] = str(example.get("changeId") or example.get("requestId", "e-1"))
         made["examples"] = [{"name": type_, "headers": headers, "payload": example}]
     return made
 

@@ -24,7 +24,8 @@ of your own makes a repetition visible; without one it gets a random one.
 
 LINE = """
 The shell lines use Kafka's console producer. It splits a line at its tabs into headers, key and
-value. The address is that of your broker.
+value. The address is that of your broker. Newer versions call `--property` `--reader-property`, and
+take both.
 """
 
 SHARED = {"changeId", "workspaceId", "actorId", "at", "type"}
