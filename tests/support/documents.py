@@ -72,8 +72,23 @@ def excerpts() -> list[tuple[Block, Path, str]]:
     ]
 
 
-def command_lines() -> list[tuple[str, list[str]]]:
-    """Every `context-engine …` in a shell block: where it stands, and its arguments."""
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """One `context-engine …` of a shell block."""
+
+    place: str
+    words: list[str]
+    """Its arguments."""
+    comment: str
+    """What follows a `#`: `not_found` where it is refused."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.place} {' '.join(self.words[:2])}"
+
+
+def command_lines() -> list[CommandLine]:
+    """Every `context-engine …` in a shell block, alone or after a pipe."""
     found = []
     for block in blocks("sh"):
         for line in _lines(block.text):
@@ -81,7 +96,8 @@ def command_lines() -> list[tuple[str, list[str]]]:
             while "|" in words:
                 words = words[words.index("|") + 1 :]
             if words and Path(words[0]).name == "context-engine":
-                found.append((f"{block.name} {' '.join(words[1:3])}", words[1:]))
+                comment = line.partition("  # ")[2].strip()
+                found.append(CommandLine(block.name, words[1:], comment))
     return found
 
 

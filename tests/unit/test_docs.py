@@ -17,7 +17,15 @@ from events.examples import CHANGES
 from events.messages import BuildRequest
 from events.records import RawMessage
 from events.schema import schema_of
-from tests.support.documents import DOCUMENTS, ROOT, blocks, command_lines, excerpts, named_commands
+from tests.support.documents import (
+    DOCUMENTS,
+    ROOT,
+    CommandLine,
+    blocks,
+    command_lines,
+    excerpts,
+    named_commands,
+)
 from workers.cli.main import app
 
 COMMANDS = command_lines()
@@ -60,10 +68,10 @@ def _anchors(text: str) -> set[str]:
 # -- commands and excerpts ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [words for _, words in COMMANDS], ids=[id for id, _ in COMMANDS])
-def test_a_command_is_one(words: list[str]) -> None:
+@pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line.name)
+def test_a_command_is_one(line: CommandLine) -> None:
     """It exists, it has these options, and what it needs is there. It is parsed, not run."""
-    command, rest = _found(words)
+    command, rest = _found(line.words)
     if "--help" not in rest:
         command.make_context(command.name, rest)
 

@@ -14,7 +14,7 @@ from workers.reference.markdown import code, paragraph, table
 HEAD = """
 Environment variables with the prefix `CONTEXT_`. The commands of `context-engine` also read
 `.context-engine/dev.env`, which a running `context-engine dev` leaves there; the environment wins.
-Which process needs which is in [deploying](deploying.md).
+Which process needs which is in [deploying](deploy.md).
 """
 
 
