@@ -89,6 +89,8 @@ async def test_the_commands_of_a_page_run(
         code, out = await asyncio.to_thread(_run, line.words)
         expected = REFUSED if line.comment == "not_found" else 0
         assert code == expected, f"{line.name}: {out}"
+        if line.into is not None:
+            (here / line.into).write_text(out)
 
 
 def _run(words: list[str]) -> tuple[int, str]:

@@ -81,6 +81,8 @@ class CommandLine:
     """Its arguments."""
     comment: str
     """What follows a `#`: `not_found` where it is refused."""
+    into: str | None = None
+    """The file that its output goes to, by `>`."""
 
     @property
     def name(self) -> str:
@@ -97,7 +99,9 @@ def command_lines() -> list[CommandLine]:
                 words = words[words.index("|") + 1 :]
             if words and Path(words[0]).name == "context-engine":
                 comment = line.partition("  # ")[2].strip()
-                found.append(CommandLine(block.name, words[1:], comment))
+                into = words[words.index(">") + 1] if ">" in words else None
+                own = words[1 : words.index(">")] if into is not None else words[1:]
+                found.append(CommandLine(block.name, own, comment, into))
     return found
 
 
