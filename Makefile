@@ -28,8 +28,9 @@ check: $(READY)  ## ruff, mypy strict, import-linter
 bench: $(READY)  ## the benchmarks beside their baselines; BENCH=hot,cold for some
 	@$(BIN)/python -m tests.bench $(BENCH)
 
-schema: $(READY)  ## write the JSON Schemas of the contracts again
+schema: $(READY)  ## write JSON Schemas, AsyncAPI and reference pages again
 	@$(BIN)/context-engine schema
+	@$(BIN)/python -m workers.reference
 
 clean:  ## remove the virtual environment and everything made
 	rm -rf $(VENV) build dist *.egg-info .context-engine .mypy_cache .ruff_cache .pytest_cache \

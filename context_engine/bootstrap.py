@@ -17,29 +17,34 @@ from context_engine.adapters.sql.services import DomainServices
 from context_engine.adapters.sql.snapshots import SqlSnapshots
 from context_engine.builder import Builder, Limits
 from context_engine.engine import ContextEngine
-from context_engine.ports import ContextCache, Domain
+from context_engine.ports import ContextCache, Domain, Snapshots
 from context_engine.repository import ContextRepository, Lifetimes
 from context_engine.settings import Settings, load
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """Everything that a process may need, wired once."""
+class Answering:
+    """What answers requests, wired once: an engine over a domain, evidence and a cache."""
 
     settings: Settings
-    database: AsyncEngine
     domain: Domain
-    snapshots: SqlSnapshots
+    snapshots: Snapshots
     cache: ContextCache
     engine: ContextEngine
+
+
+@dataclass(frozen=True, slots=True)
+class Parts(Answering):
+    """The same over the reference domain, and what writes to that."""
+
+    snapshots: SqlSnapshots
+    database: AsyncEngine
     services: DomainServices
     outbox: SqlOutbox
 
 
-def wire(config: Settings, database: AsyncEngine, cache: ContextCache) -> Parts:
-    """The engine over these adapters; connects to nothing."""
-    domain = SqlDomain(database)
-    snapshots = SqlSnapshots(database)
+def wire(config: Settings, domain: Domain, snapshots: Snapshots, cache: ContextCache) -> Answering:
+    """The engine over these ports; connects to nothing."""
     lifetimes = Lifetimes(
         cache=timedelta(seconds=config.cache_ttl_seconds),
         session=timedelta(seconds=config.session_ttl_seconds),
@@ -55,32 +60,49 @@ def wire(config: Settings, database: AsyncEngine, cache: ContextCache) -> Parts:
         Builder(limits),
         build_timeout=config.build_timeout_seconds,
     )
-    return Parts(
-        settings=config,
-        database=database,
-        domain=domain,
-        snapshots=snapshots,
-        cache=cache,
-        engine=engine,
-        services=DomainServices(database, cache),
-        outbox=SqlOutbox(database),
-    )
+    return Answering(config, domain, snapshots, cache, engine)
+
+
+@asynccontextmanager
+async def over(
+    domain: Domain, snapshots: Snapshots, config: Settings | None = None
+) -> AsyncIterator[Answering]:
+    """The engine over ports of one's own, and the Redis that the settings name.
+
+    For a product whose domain lives elsewhere: no PostgreSQL is touched. Redis is closed at the
+    end; the ports are their maker's to close. Raises `SettingsError`.
+    """
+    config = config or load()
+    cache = RedisCache(config.redis_url, config)
+    try:
+        yield wire(config, domain, snapshots, cache)
+    finally:
+        await cache.close()
 
 
 @asynccontextmanager
 async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
-    """Wires the adapters of this process and closes them at the end."""
+    """Wires the reference domain's adapters and closes them at the end."""
     config = config or load()
     database = create_engine(config)
-    cache = RedisCache(config.redis_url, config)
+    snapshots = SqlSnapshots(database)
     try:
-        yield wire(config, database, cache)
+        async with over(SqlDomain(database), snapshots, config) as wired:
+            yield Parts(
+                settings=config,
+                domain=wired.domain,
+                snapshots=snapshots,
+                cache=wired.cache,
+                engine=wired.engine,
+                database=database,
+                services=DomainServices(database, wired.cache),
+                outbox=SqlOutbox(database),
+            )
     finally:
-        await cache.close()
         await database.dispose()
 
 
-async def check(wired: Parts) -> None:
+async def check(wired: Answering) -> None:
     """Asks each part once, so that a process that cannot work says so at its start.
 
     Raises `Unavailable`, which names the part and what to look at.
@@ -90,7 +112,7 @@ async def check(wired: Parts) -> None:
     await check_cache(wired)
 
 
-async def check_cache(wired: Parts) -> None:
+async def check_cache(wired: Answering) -> None:
     """Whether the cache answers, and can keep the promise: its version, its role, its replicas.
 
     Raises `Unavailable`, which says what to change.

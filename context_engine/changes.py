@@ -50,12 +50,16 @@ class Change(Contract):
 
 
 class TableChanged(Change):
+    """A table was made, renamed, trashed or restored."""
+
     type: Literal["table.changed"] = "table.changed"
     table_id: Id
     op: Literal["created", "renamed", "trashed", "restored"]
 
 
 class FieldChanged(Change):
+    """A field was made, changed or deleted: its name, type, options or place."""
+
     type: Literal["field.changed"] = "field.changed"
     table_id: Id
     field_id: Id
@@ -66,6 +70,8 @@ class FieldChanged(Change):
 
 
 class ViewChanged(Change):
+    """A view was made, changed or deleted: its name, filter, fields, order or ownership."""
+
     type: Literal["view.changed"] = "view.changed"
     table_id: Id
     view_id: Id
@@ -74,6 +80,8 @@ class ViewChanged(Change):
 
 
 class RelationChanged(Change):
+    """A link field between two tables was made, changed or deleted."""
+
     type: Literal["relation.changed"] = "relation.changed"
     table_id: Id
     field_id: Id
@@ -86,6 +94,8 @@ class RelationChanged(Change):
 
 
 class GrantChanged(Change):
+    """A role was given, changed or taken on a workspace, a table or a view."""
+
     type: Literal["grant.changed"] = "grant.changed"
     subject: Subject
     scope: GrantScope
@@ -93,6 +103,8 @@ class GrantChanged(Change):
 
 
 class FieldPermissionChanged(Change):
+    """Who may read or write a field changed."""
+
     type: Literal["field-permission.changed"] = "field-permission.changed"
     table_id: Id
     field_id: Id
@@ -101,12 +113,16 @@ class FieldPermissionChanged(Change):
 
 
 class PolicyChanged(Change):
+    """A row policy of a table, or its default, changed."""
+
     type: Literal["policy.changed"] = "policy.changed"
     table_id: Id
     op: Op
 
 
 class AgentChanged(Change):
+    """An agent's name, highest role or tables changed."""
+
     type: Literal["agent.changed"] = "agent.changed"
     agent_id: Id
     op: Op
@@ -116,6 +132,8 @@ class AgentChanged(Change):
 
 
 class RecordsChanged(Change):
+    """Records came, went, came back or were edited."""
+
     type: Literal["records.changed"] = "records.changed"
     table_id: Id
     record_ids: Ids = ()
@@ -125,6 +143,8 @@ class RecordsChanged(Change):
 
 
 class LinksChanged(Change):
+    """Links between records were made or removed."""
+
     type: Literal["links.changed"] = "links.changed"
     table_id: Id
     field_id: Id
@@ -134,12 +154,16 @@ class LinksChanged(Change):
 
 
 class ProjectChanged(Change):
+    """A project changed, or who is a member of a private one (`members`)."""
+
     type: Literal["project.changed"] = "project.changed"
     project_id: Id
     op: Literal["created", "updated", "deleted", "members"]
 
 
 class TaskChanged(Change):
+    """A task was made, changed, moved or deleted."""
+
     type: Literal["task.changed"] = "task.changed"
     task_id: Id
     project_ids: Ids | None = None
@@ -149,6 +173,8 @@ class TaskChanged(Change):
 
 
 class WorkflowChanged(Change):
+    """A workflow was made, changed or deleted."""
+
     type: Literal["workflow.changed"] = "workflow.changed"
     workflow_id: Id
     op: Op
@@ -158,7 +184,10 @@ class WorkflowChanged(Change):
 
 
 class MemberChanged(Change):
-    """A membership. Who is removed leaves teams and projects too: each has a change of its own."""
+    """A member was added, changed or removed.
+
+    Who is removed leaves teams and private projects too: each has a change of its own.
+    """
 
     type: Literal["member.changed"] = "member.changed"
     user_id: Id
@@ -166,6 +195,8 @@ class MemberChanged(Change):
 
 
 class TeamMemberChanged(Change):
+    """Somebody joined or left a team."""
+
     type: Literal["team-member.changed"] = "team-member.changed"
     team_id: Id
     user_id: Id
@@ -173,6 +204,8 @@ class TeamMemberChanged(Change):
 
 
 class TeamChanged(Change):
+    """A team was made, renamed or deleted."""
+
     type: Literal["team.changed"] = "team.changed"
     team_id: Id
     op: Op
@@ -181,12 +214,16 @@ class TeamChanged(Change):
 
 
 class UserChanged(Change):
+    """A user's name, e-mail, language, time zone or state changed; one for each workspace."""
+
     type: Literal["user.changed"] = "user.changed"
     user_id: Id
     op: Literal["updated", "deleted"]
 
 
 class OrganizationChanged(Change):
+    """An organization, or roles in it, changed; one for each workspace of it."""
+
     type: Literal["organization.changed"] = "organization.changed"
     organization_id: Id
     op: Literal["updated", "deleted"]
@@ -195,6 +232,8 @@ class OrganizationChanged(Change):
 
 
 class WorkspaceChanged(Change):
+    """A workspace was renamed, moved or deleted."""
+
     type: Literal["workspace.changed"] = "workspace.changed"
     op: Literal["updated", "deleted"]
 
@@ -203,6 +242,8 @@ class WorkspaceChanged(Change):
 
 
 class MessageChanged(Change):
+    """A message was added, edited, deleted, pinned or unpinned."""
+
     type: Literal["message.changed"] = "message.changed"
     conversation_id: Id
     message_id: Id
@@ -210,6 +251,8 @@ class MessageChanged(Change):
 
 
 class ParticipantsChanged(Change):
+    """Users joined or left a conversation."""
+
     type: Literal["participants.changed"] = "participants.changed"
     conversation_id: Id
     user_ids: Ids
@@ -217,6 +260,8 @@ class ParticipantsChanged(Change):
 
 
 class ConversationChanged(Change):
+    """A conversation was opened, renamed or deleted."""
+
     type: Literal["conversation.changed"] = "conversation.changed"
     conversation_id: Id
     op: Op

@@ -75,7 +75,11 @@ class Settings(BaseSettings):
     """Every setting with its default and unit."""
 
     model_config = SettingsConfigDict(
-        env_prefix="CONTEXT_", frozen=True, extra="ignore", hide_input_in_errors=True
+        env_prefix="CONTEXT_",
+        frozen=True,
+        extra="ignore",
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
     )
 
     kafka_bootstrap: Annotated[str, AfterValidator(_bootstrap)] = "127.0.0.1:9092"
@@ -83,28 +87,37 @@ class Settings(BaseSettings):
     redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
         "redis://127.0.0.1:6379/0", repr=False
     )
-    """May hold a password, so it is left out of what is printed."""
+    """The primary of Redis 7 or newer, or of Valkey; may hold a password, never printed."""
     database_url: Annotated[SecretStr, AfterValidator(_database_url)] = SecretStr(
         "postgresql+asyncpg://context@127.0.0.1:5432/context"
     )
-    """An SQLAlchemy URL with the driver asyncpg; holds a password, so never logged."""
+    """An SQLAlchemy URL with the driver asyncpg, of the primary; holds a password, never logged."""
     tag_secret: Annotated[SecretStr, AfterValidator(_long_enough)]
-    """HMAC key for tags that leave the engine; the same for all processes."""
+    """HMAC key for tags that leave the engine, 16 characters or more; one for all processes."""
 
     max_conversation_messages: int = Field(20, ge=1, le=200)
+    """Messages of the dialogue's tail."""
     compression_char_budget: int = Field(6_000, ge=200, le=200_000)
+    """Longest summary of what is older, in characters."""
     cache_ttl_seconds: int = Field(300, ge=1, le=3_600)
+    """Life of a cached answer, absolute."""
     session_ttl_seconds: int = Field(86_400, ge=60)
+    """Life of a session's coordinates, renewed by each answer."""
     snapshot_retention_days: int = Field(30, ge=1)
+    """How long evidence is kept; the relay removes what is older."""
 
     max_in_flight: int = Field(256, ge=1, le=4_096)
     """Requests handled at once by one worker, and asked at once by one client."""
     build_timeout_seconds: float = Field(10.0, gt=0)
     """Bound of one build, retries included; then `unavailable`."""
     statement_timeout_seconds: float = Field(5.0, gt=0)
+    """Bound of one SQL statement, held by the server."""
     database_pool_size: int = Field(16, ge=1, le=256)
+    """Connections of one process."""
     redis_timeout_seconds: float = Field(1.0, gt=0)
+    """Bound of one round trip."""
     shutdown_seconds: float = Field(20.0, gt=0)
+    """Bound of leaving after SIGTERM."""
     stall_seconds: float = Field(60.0, gt=0)
     """Lag without progress for this long makes a worker leave loudly."""
     health_host: str = "127.0.0.1"
@@ -116,16 +129,21 @@ class Settings(BaseSettings):
     """Rows of one imported file; a file with more is refused whole."""
 
     topic_build_requests: str = "context.build-requests"
+    """Where requests are read."""
     topic_ready: str = "context.ready"
+    """Where answers go unless the request names another topic."""
     topic_evictions: str = "context.evictions"
+    """Where it is told what was taken back."""
     topic_domain_prefix: str = "domain."
     """Followed by the kind of change: `domain.schema-change` and so on."""
     reply_topics: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parsed)] = (
         "context.ready",
     )
-    """The allow list of reply topics, as JSON in the environment."""
+    """The topics that a request may name for its reply, as a JSON list."""
     build_group: str = "context-build"
+    """Consumer group; never change it: a new name reads everything again."""
     invalidation_group: str = "context-invalidation"
+    """The same, of the invalidation consumer."""
     invalidation_session_seconds: float = Field(3.0, ge=1.0)
     """How long a dead consumer keeps its partitions. A broker refuses less than its
     `group.min.session.timeout.ms`, which is 6 s unless it says otherwise."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ import structlog
 from pydantic import ValidationError
 
 from context_engine import bootstrap
+from context_engine.bootstrap import Answering
 from context_engine.engine import ContextEngine, Options
 from context_engine.errors import (
     ContextEngineError,
@@ -178,15 +180,25 @@ class Fault(ContextEngineError):
     code = "internal"
 
 
-async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Event) -> int:
-    """Runs the build worker until `stop` or a reason to leave; the exit code."""
+async def run(
+    settings: Settings,
+    *,
+    ready: Callable[[], None],
+    stop: asyncio.Event,
+    over: AbstractAsyncContextManager[Answering] | None = None,
+) -> int:
+    """Runs the build worker until `stop` or a reason to leave; the exit code.
+
+    `over` wires what answers, such as `bootstrap.over(domain, snapshots)` for a product with a
+    database of its own; without it that is the reference domain.
+    """
     topics = Topics.of(settings)
     producer = Producer(
         settings.kafka_bootstrap,
         client_id="context-build",
         max_record_bytes={t.name: t.max_message_bytes for t in topics.all()},
     )
-    async with served(settings, "build") as health, bootstrap.parts(settings) as parts:
+    async with served(settings, "build") as health, over or bootstrap.parts(settings) as parts:
         health.needs("database", lambda: parts.snapshots.get(NO_SNAPSHOT))
         health.needs("redis", parts.cache.ping)
 

@@ -1,10 +1,9 @@
-"""The examples and the README's client code, run against the real house."""
+"""The examples, run against the real house."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -70,21 +69,6 @@ async def test_a_pm_agent_acts_within_its_stack(
     unseen = {**where, "projectId": "nowhere", "agentStack": []}
     with pytest.raises(NotFound, match="project 'nowhere'"):
         await agent.review({}, unseen, user_id="ana")
-
-
-async def test_the_readmes_client_code_runs(
-    client: ContextClient, env: dict[str, str], tmp_path: Path
-) -> None:
-    """The ten lines are run as they stand, but for the ids of this house."""
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    for seeded, here in (("usr-ana", "ana"), ("ws-delivery", "w"), ("tbl-tasks", "t0")):
-        assert seeded in code
-        code = code.replace(seeded, here)
-    script = tmp_path / "client.py"
-    script.write_text(code)
-    exit_code, out, err = await ran(str(script), env=env, at=tmp_path)
-    assert exit_code == 0, err
-    assert "Table t0" in out
 
 
 async def test_the_chat_runs_by_hand(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -68,13 +69,20 @@ def seed(as_json: JsonFlag = False) -> None:
 def schema(
     directory: Annotated[Path, typer.Argument(help="Where to write.")] = Path("docs/schema"),
     check: Annotated[bool, typer.Option("--check", help="Only say what is out of date.")] = False,
+    asyncapi: Annotated[
+        bool, typer.Option("--asyncapi", help="Print the AsyncAPI 3 document instead.")
+    ] = False,
 ) -> None:
-    """Writes the JSON Schema of every contract.
+    """Writes the JSON Schema of every contract, or prints the AsyncAPI document.
 
     Example: context-engine schema docs/schema
     """
+    from events.asyncapi import text
     from events.schema import stale, write
 
+    if asyncapi:
+        sys.stdout.write(text())
+        return
     if check:
         old = stale(directory)
         for name in old:
