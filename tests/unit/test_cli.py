@@ -185,7 +185,7 @@ def test_help_says_the_exit_codes(run: Run, capsys: pytest.CaptureFixture[str]) 
     """The ones that the documentation lists."""
     assert run("--help") == 0
     told = " ".join(capsys.readouterr().out.split())
-    text = (Path(__file__).parents[2] / "docs" / "exit-codes.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "errors.md").read_text().split("## Exit codes")[1]
     codes = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
     assert len(codes) == 9
     assert all(f" {code} " in told for code in codes)

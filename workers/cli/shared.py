@@ -40,7 +40,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Machine-readable output.
 
 
 class Exit(IntEnum):
-    """Exit codes, after sysexits.h where it has one; docs/exit-codes.md."""
+    """Exit codes, after sysexits.h where it has one; docs/errors.md."""
 
     OK = 0
     FAILED = 1

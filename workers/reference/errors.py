@@ -26,6 +26,17 @@ EXIT_HEAD = """
 Numbers above 2 are those of `sysexits.h`. A worker's supervisor restarts it on anything but 0.
 """
 
+EXIT_TAIL = """
+What went wrong is one line on stderr. With `--json` it is an object on stdout as well:
+
+```json
+{"code": "not_found", "field": null, "message": "table 'tbl-x' was not found", "retryable": false}
+```
+
+`field` is the place of the fault in what was given, if it has one. Wrong arguments have the code
+`usage`, a setting has `settings`.
+"""
+
 MEANINGS = {
     Exit.OK: "done; a worker was told to stop and left in order",
     Exit.FAILED: "something else failed, or a check found something",
@@ -56,6 +67,7 @@ def page() -> str:
         table(("code", "class", "retryable", "when"), rows),
         EXIT_HEAD,
         table(("exit code", "meaning"), codes),
+        EXIT_TAIL,
     )
 
 
