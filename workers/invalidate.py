@@ -27,7 +27,7 @@ from events.dead_letters import dead_letter
 from events.messages import ContextEvicted
 from events.producer import Producer
 from events.records import OutgoingRecord, Position, RawMessage
-from events.topics import Topics
+from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
 from workers.change_reader import Poison, read
 from workers.health import served
@@ -260,6 +260,9 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
             # Nothing here reads the database: a revocation must not wait for it.
             await reach(lambda: bootstrap.check_cache(parts), Patience(START_SECONDS))
             await producer.start()
+            changes = topics.changes()
+            told = (topics.evictions, *(topic.dead_letters for topic in changes))
+            await look_for(settings.kafka_bootstrap, (*changes, *told))
             await consumer.start()
 
         try:

@@ -22,7 +22,7 @@ from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.producer import Producer, RecordRefused
 from events.records import OutgoingRecord, Position
-from events.topics import Topics
+from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
 from workers.health import Pulse, served
 from workers.retention import retain
@@ -185,6 +185,7 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
             # Nothing here needs the cache: changes must get out without it.
             await reach(relaying.lag, Patience(START_SECONDS))
             await producer.start()
+            await look_for(settings.kafka_bootstrap, topics.changes())
 
         try:
             if not await unless(stop, start()):
