@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -17,6 +18,7 @@ from context_engine.adapters.sql.services import DomainServices
 from context_engine.adapters.sql.snapshots import SqlSnapshots
 from context_engine.builder import Builder, Limits
 from context_engine.engine import ContextEngine
+from context_engine.errors import Unavailable
 from context_engine.ports import ContextCache, Domain, Snapshots
 from context_engine.repository import ContextRepository, Lifetimes
 from context_engine.settings import Settings, load
@@ -117,10 +119,23 @@ async def check_cache(wired: Answering) -> None:
 
     Raises `Unavailable`, which says what to change.
     """
+    try:
+        await wired.cache.ping()
+    except Unavailable as away:
+        reason = away.message.removeprefix(f"{away.part}: ")
+        raise Unavailable(
+            away.part,
+            f"{_place(wired.settings.redis_url)} cannot be used ({reason}): check that it runs,"
+            " and that CONTEXT_REDIS_URL has its address and password",
+        ) from away
     if isinstance(wired.cache, RedisCache):
         await wired.cache.check()
-    else:
-        await wired.cache.ping()
+
+
+def _place(url: str) -> str:
+    """Where the store is, without the password."""
+    parts = urlsplit(url)
+    return parts.path if parts.scheme == "unix" else parts.netloc.rpartition("@")[2]
 
 
 @asynccontextmanager

@@ -24,6 +24,12 @@ MIB = 1024 * 1024
 DEFAULT_MAX_RECORD_BYTES = 4 * MIB
 RECORD_OVERHEAD_BYTES = 64 * 1024  # batch framing: what the client adds around one record
 RETRY_SECONDS = 0.5
+MISSING_SECONDS = 5.0
+"""How long the broker may not know a topic before its records are refused: one that was made
+just now does not show at once."""
+GONE_SECONDS = 1.0
+"""The same, once an acknowledgement was waited for in vain."""
+LOOK_SECONDS = 0.1
 
 
 class RecordRefused(Rejected):
@@ -125,6 +131,7 @@ class Producer:
         self._check_size(record)
         try:
             async with asyncio.timeout(self._timeout):
+                await self._refuse_missing(client, record.topic, MISSING_SECONDS)
                 if record.partition is not None:
                     await self._check_partition(client, record)
                 acknowledged = await client.send(
@@ -144,6 +151,7 @@ class Producer:
                 f"topic {record.topic} cannot be written ({reason(error)})"
             ) from error
         except (KafkaError, TimeoutError, OSError) as error:
+            await self._refuse_missing(client, record.topic, GONE_SECONDS)
             raise Unavailable(
                 "broker", f"no acknowledgement from {record.topic} ({reason(error)})"
             ) from error
@@ -165,6 +173,26 @@ class Producer:
             raise RecordTooLarge(
                 f"the record has {size} bytes, {record.topic} takes at most {limit}: send less"
             )
+
+    async def _refuse_missing(self, client: AIOKafkaProducer, topic: str, seconds: float) -> None:
+        """Raises `UnknownPartition` where the broker says for `seconds` that there is no `topic`.
+
+        aiokafka's own look takes the whole time-out, and so ends as a broker that is away does.
+        Where the broker says nothing, this says nothing either.
+        """
+        kafka, told = client.client, False
+        try:
+            async with asyncio.timeout(min(seconds, self._timeout / 2)):
+                while kafka.cluster.partitions_for_topic(topic) is None:
+                    if told:
+                        await asyncio.sleep(LOOK_SECONDS)  # nothing announces a topic
+                    kafka.add_topic(topic)
+                    told = await kafka.force_metadata_update() or told
+        except TimeoutError:
+            if told:
+                raise UnknownPartition(
+                    f"topic {topic} is not there: make it, or name one that is"
+                ) from None
 
     async def _check_partition(self, client: AIOKafkaProducer, record: OutgoingRecord) -> None:
         partitions = await client.partitions_for(record.topic)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import get_args
 
@@ -116,12 +117,34 @@ async def ensure(bootstrap: str, topics: Topics) -> None:
     Raises `Unavailable` when the broker is away, or a topic has fewer partitions than stated.
     Topics are listed, never described, before they exist: some brokers make what is asked about.
     """
+    async with _admin(bootstrap, "does not make topics") as admin:
+        await _ensure(admin, topics)
+
+
+async def look_for(bootstrap: str, wanted: Sequence[Topic]) -> None:
+    """Raises `Unavailable` where the broker is away, or has one of the topics not.
+
+    Without this a worker would wait for ever on what nobody can send to it.
+    """
+    async with _admin(bootstrap, "does not list topics") as admin:
+        there = set(await admin.list_topics())
+    for topic in wanted:
+        if topic.name not in there:
+            raise Unavailable(
+                "broker",
+                f"topic {topic.name!r} is not there; run `context-engine topics`, or correct the"
+                " setting that names it",
+            )
+
+
+@asynccontextmanager
+async def _admin(bootstrap: str, fault: str) -> AsyncIterator[AIOKafkaAdminClient]:
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=15_000)
     try:
         await admin.start()
-        await _ensure(admin, topics)
+        yield admin
     except (KafkaError, OSError) as error:
-        raise away(bootstrap, f"does not make topics ({reason(error)})") from error
+        raise away(bootstrap, f"{fault} ({reason(error)})") from error
     finally:
         await admin.close()
 

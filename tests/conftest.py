@@ -8,6 +8,7 @@ pytest-xdist every process has a stack of its own.
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -26,6 +27,12 @@ hypothesis.settings.load_profile("suite")
 MARKERS = ("unit", "contracts", "properties", "e2e")
 REDIS_DATABASE_OF_FIXTURE = 1
 """`redis_url` is emptied for each test; workers that outlive a test use the stack's own, 0."""
+
+
+def pytest_configure() -> None:
+    """A shell gives its background jobs an ignored SIGINT, which every child would inherit."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

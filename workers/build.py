@@ -32,7 +32,7 @@ from events.dead_letters import dead_letter
 from events.messages import BuildFailed, BuildRequest, UnknownFields
 from events.producer import Producer, RecordRefused
 from events.records import OutgoingRecord, RawMessage
-from events.topics import DEAD_LETTER_SUFFIX, Topics
+from events.topics import DEAD_LETTER_SUFFIX, Topics, look_for
 from workers.app import BuildWorkerConfig
 from workers.backoff import Patience, reach, unless
 from workers.health import served
@@ -205,6 +205,10 @@ async def run(
         async def start() -> None:
             await reach(lambda: bootstrap.check(parts), Patience(START_SECONDS))
             await producer.start()
+            await look_for(
+                settings.kafka_bootstrap,
+                (topics.build_requests, topics.ready, topics.build_requests.dead_letters),
+            )
 
         try:
             if not await unless(stop, start()):

@@ -27,7 +27,7 @@ from events.dead_letters import dead_letter
 from events.messages import ContextEvicted
 from events.producer import Producer
 from events.records import OutgoingRecord, Position, RawMessage
-from events.topics import Topics
+from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
 from workers.change_reader import Poison, read
 from workers.health import served
@@ -46,6 +46,9 @@ SEND_SECONDS = 8.0
 
 START_SECONDS = 10.0
 """How long a part may be away at the start."""
+
+LEAVE_SECONDS = 9.0
+"""How long a batch may still take once the worker is told to stop: as long as its sends may."""
 
 PATIENCE = 0.75
 """How long one may be away later, as a share of the time after which a worker is stalled."""
@@ -218,22 +221,34 @@ def next_offsets(batch: Sequence[RawMessage]) -> dict[tuple[str, int], int]:
 
 
 async def watched(consumption: Consumption, watchdog: Watchdog, stop: asyncio.Event) -> ExitCode:
-    """Runs until `stop`, or until changes wait at the broker and nothing moves."""
+    """Runs until `stop`, or until changes wait at the broker and nothing moves.
+
+    Told to stop, it waits only so long for a part that keeps a batch: the next member has it.
+    """
     work = asyncio.create_task(consumption.run(stop))
     watch = asyncio.create_task(watchdog.watch())
+    overdue = asyncio.create_task(_overdue(stop))
     try:
-        await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({work, watch, overdue}, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             return work.result()
+        if overdue.done():
+            log.error("a batch did not end in time; leaving, the next member applies it again")
+            return ExitCode.UNAVAILABLE
         watch.result()
         raise AssertionError("a watchdog never returns")
     except Stalled as standing:
         log.error("changes are not applied; leaving", reason=str(standing))
         return ExitCode.STALLED
     finally:
-        for task in (work, watch):
+        for task in (work, watch, overdue):
             task.cancel()
-        await asyncio.gather(work, watch, return_exceptions=True)
+        await asyncio.gather(work, watch, overdue, return_exceptions=True)
+
+
+async def _overdue(stop: asyncio.Event) -> None:
+    await stop.wait()
+    await asyncio.sleep(LEAVE_SECONDS)
 
 
 async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Event) -> int:
@@ -260,6 +275,9 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
             # Nothing here reads the database: a revocation must not wait for it.
             await reach(lambda: bootstrap.check_cache(parts), Patience(START_SECONDS))
             await producer.start()
+            changes = topics.changes()
+            told = (topics.evictions, *(topic.dead_letters for topic in changes))
+            await look_for(settings.kafka_bootstrap, (*changes, *told))
             await consumer.start()
 
         try:

@@ -6,6 +6,15 @@ import logging
 import sys
 
 import structlog
+from structlog.typing import EventDict
+
+
+def _printable(_logger: object, _name: str, fields: EventDict) -> EventDict:
+    """Texts of others on one line, with what steers a terminal escaped, as JSON lines have it."""
+    for name, value in fields.items():
+        if isinstance(value, str) and not value.isprintable():
+            fields[name] = repr(value)[1:-1]
+    return fields
 
 
 def configure(json_lines: bool, *, level: int = logging.INFO) -> None:
@@ -32,6 +41,7 @@ def configure(json_lines: bool, *, level: int = logging.INFO) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _printable,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),

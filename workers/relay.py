@@ -8,8 +8,9 @@ each other's rows. Beside it the relay removes evidence that is past its days.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from itertools import islice
 from typing import Protocol
 
 import structlog
@@ -21,7 +22,7 @@ from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.producer import Producer, RecordRefused
 from events.records import OutgoingRecord, Position
-from events.topics import Topics
+from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
 from workers.health import Pulse, served
 from workers.retention import retain
@@ -39,6 +40,9 @@ SEND_SECONDS = 8.0
 
 START_SECONDS = 10.0
 """How long the database may be away at the start."""
+
+TOLD = 5
+"""How many refused rows of a batch the log names."""
 
 KEEP_PUBLISHED = timedelta(hours=24)
 CLEAN_SECONDS = 600.0
@@ -59,19 +63,25 @@ class Relay:
         self._outbox, self._producer, self._topics = outbox, producer, topics
 
     async def publish(self) -> int:
-        """Publishes one batch; how many rows. Raises `Unavailable`: nothing of it is lost.
+        """Publishes one batch; how many rows were due. Raises `Unavailable`: nothing is lost.
 
-        A row that its topic refuses stays, and does not hold up the others.
+        A row that its topic refuses stays, is put off, and does not hold up the others.
         """
         async with self._outbox.claim(BATCH) as batch:
             rows = list(batch.rows)
-            taken = await asyncio.gather(*map(self._taken, rows))
-            done = [row.id for row, sent in zip(rows, taken, strict=True) if sent]
+            reasons = await asyncio.gather(*map(self._refusal, rows))
+            refused = {row.id: why for row, why in zip(rows, reasons, strict=True) if why}
+            done = [row.id for row in rows if row.id not in refused]
             if done:
                 await batch.published(done)
-        return len(done)
+            if refused:
+                await batch.refused(list(refused))
+        if refused:
+            _tell(refused)
+        return len(rows)
 
-    async def _taken(self, row: OutboxRow) -> bool:
+    async def _refusal(self, row: OutboxRow) -> str | None:
+        """Publishes one row; None once the broker has it, else why its topic does not take it."""
         headers, value = cloudevents.encode(
             type=messages.type_of(row.type),
             source=SOURCE,
@@ -89,9 +99,8 @@ class Relay:
                 )
             )
         except RecordRefused as refused:
-            log.error("change cannot be published", outbox_id=row.id, reason=refused.message)
-            return False
-        return True
+            return refused.message
+        return None
 
     async def tidy(self) -> None:
         """Forgets what was published long ago, and says when what was not is old."""
@@ -106,6 +115,12 @@ class Relay:
         if lag is not None and lag > LATE:
             log.warning("outbox lags", seconds=round(lag.total_seconds(), 1))
         return lag
+
+
+def _tell(refused: Mapping[str, str]) -> None:
+    """One line for a batch, however many of it were refused."""
+    shown = dict(islice(refused.items(), TOLD))
+    log.error("changes cannot be published; put off", changes=len(refused), first=shown)
 
 
 async def relay(
@@ -170,6 +185,7 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
             # Nothing here needs the cache: changes must get out without it.
             await reach(relaying.lag, Patience(START_SECONDS))
             await producer.start()
+            await look_for(settings.kafka_bootstrap, topics.changes())
 
         try:
             if not await unless(stop, start()):

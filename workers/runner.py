@@ -22,12 +22,18 @@ from workers.watchdog import STALLED_EXIT_CODE, LoopGuard, Stalled, Watchdog
 
 log = structlog.get_logger(__name__)
 
+ASK_SECONDS = 3.0
+"""How long a broker may take to answer a worker that is about to leave."""
+LAST_SECONDS = 2.0
+"""How long what is left may take without it."""
+LEFT_UNDONE = "what was not committed is answered again by the next worker"
+
 
 class ExitCode(IntEnum):
     """Why the worker left; the numbers are those of sysexits.h."""
 
     OK = 0
-    UNAVAILABLE = 69  # the broker cannot be reached, or no longer
+    UNAVAILABLE = 69  # the broker cannot be reached, or no longer, at the end neither
     FAILED = 70  # a request met an unexpected error, or faust crashed
     STALLED = STALLED_EXIT_CODE  # work was there and nothing moved
 
@@ -66,7 +72,12 @@ async def serve(
         code = await _live(app, requests, stop, on_ready, limits, health)
         health.leaving()
         with _ForcedExit(after=limits.stop, code=code):
-            await _leave(app, requests, limits)
+            in_order = await _leave(app, requests, limits)
+    if not in_order:
+        code = code or ExitCode.UNAVAILABLE
+        log.error("build worker leaves without its broker", exit_code=int(code), next=LEFT_UNDONE)
+        # A thread of faust's waits for the broker, and the interpreter would wait for it.
+        _ForcedExit(after=LAST_SECONDS, code=code).__enter__()
     return code
 
 
@@ -164,22 +175,33 @@ def _report(error: BaseException | None, what: str) -> ExitCode:
     return code
 
 
-async def _leave(app: BuildApp, requests: BuildAgent, limits: Limits) -> None:
-    """Finish and commit what runs, leave the group."""
+async def _leave(app: BuildApp, requests: BuildAgent, limits: Limits) -> bool:
+    """Finish and commit what runs, leave the group. False where the broker took no part in it.
+
+    A broker that does not answer now takes no reply either: nothing is waited for.
+    """
+    there = True
     if app.ready.is_set() and not app.crashed:
-        await _bounded("drain", app.build_consumer.wind_down(limits.drain), limits.drain + 2)
+        there = await _bounded("ask the broker", app.unfetched(), ASK_SECONDS)
+        if there:
+            bound = limits.drain + 2
+            there = await _bounded("drain", app.build_consumer.wind_down(limits.drain), bound)
     await requests.close()
-    await _bounded("stop", app.stop(), limits.stop)
+    return await _bounded("stop", app.stop(), limits.stop if there else LAST_SECONDS) and there
 
 
-async def _bounded(what: str, work: Awaitable[object], seconds: float) -> None:
+async def _bounded(what: str, work: Awaitable[object], seconds: float) -> bool:
+    """Whether `work` came to its end."""
     try:
         async with asyncio.timeout(seconds):
             await work
     except TimeoutError:
         log.warning("build worker gave up waiting", step=what, seconds=seconds)
+        return False
     except Exception as error:  # noqa: BLE001 - it leaves in any case, and says what failed
         log.warning("build worker left a step undone", step=what, error=repr(error))
+        return False
+    return True
 
 
 class _ForcedExit:
@@ -197,7 +219,8 @@ class _ForcedExit:
 
     @staticmethod
     def _exit(after: float, code: ExitCode) -> None:
+        """The usual reason is a broker that is waited for."""
         print(
             f"build worker: did not stop within {after:.0f} s; leaving", file=sys.stderr, flush=True
         )
-        os._exit(code or ExitCode.FAILED)
+        os._exit(code or ExitCode.UNAVAILABLE)

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from context_engine.models import AgentContext, Count
+from context_engine.wording import clean
 
 STATUS_STYLE = {
     "included": "green",
@@ -49,14 +50,14 @@ def _tables(context: AgentContext) -> Iterator[RenderableType]:
         grid = Table(show_header=False, box=None, padding=(0, 1, 0, 0))
         grid.add_column(style="dim", width=10, no_wrap=True)
         grid.add_column(overflow="fold")
-        fields = ", ".join(f"{field.name} ({field.type})" for field in table.fields)
-        grid.add_row("table", Text(f"{table.name} - {table.permission}", style="bold"))
+        fields = ", ".join(f"{clean(field.name)} ({field.type})" for field in table.fields)
+        grid.add_row("table", Text(f"{clean(table.name)} - {table.permission}", style="bold"))
         grid.add_row("fields", Text(f"{table.field_count}: {fields}"))
-        grid.add_row("views", Text(", ".join(view.name for view in table.views) or "-"))
+        grid.add_row("views", Text(", ".join(clean(view.name) for view in table.views) or "-"))
         grid.add_row("records", Text(number(table.record_count)))
         yield grid
     if context.view is not None:
-        shown = f"view {context.view.name}: {number(context.view.record_count)} records"
+        shown = f"view {clean(context.view.name)}: {number(context.view.record_count)} records"
         yield Text(shown)
 
 

@@ -7,16 +7,16 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from context_engine.errors import Unavailable
-from workers.signals import stop_requested
+from workers.ending import cut_short, to_the_end
+from workers.localstack import launch
 
-T = TypeVar("T")
-
+KEEP_USER = ("-1", "-1")
 WORKERS = ("build", "invalidate", "relay")
 STOP_SECONDS = 25.0
 """A worker's own bound for leaving is 20 s; past this it is killed."""
@@ -24,7 +24,10 @@ STOP_SECONDS = 25.0
 
 @dataclass(slots=True)
 class WorkerProcess:
-    """One worker as a child process; its log goes to a file or to this process's stderr."""
+    """One worker as a child process; its log goes to a file or to this process's stderr.
+
+    It is told to stop when this process goes, however it goes.
+    """
 
     name: str
     env: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +45,10 @@ class WorkerProcess:
         log = self.log.open("ab") if self.log is not None else None
         try:
             self.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "workers", "worker", self.name,
+                *(sys.executable, "-I", "-S", launch.__file__),
+                *(str(os.getpid()), str(int(signal.SIGTERM)), *KEEP_USER),
+                *(sys.executable, "-m", "workers", "worker", self.name),
+                start_new_session=True,  # Ctrl-C is ours to hear; we stop them in order
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
@@ -95,7 +101,8 @@ class WorkerProcess:
     async def kill(self) -> None:
         """SIGKILL, at once."""
         if self.process is not None and self.process.returncode is None:
-            self.process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
             await self.process.wait()
 
 
@@ -127,7 +134,7 @@ async def workers(
     except* Unavailable as group:
         raise group.exceptions[0] from None
     finally:
-        await asyncio.gather(*(worker.stop() for worker in made.values()))
+        await to_the_end(asyncio.gather(*(worker.stop() for worker in made.values())))
 
 
 def _health(first: int | None, number: int) -> dict[str, str]:
@@ -149,24 +156,7 @@ async def first_exit(children: Iterable[Child]) -> tuple[str, int]:
     async def ended(child: Child) -> tuple[str, int]:
         return child.name, await child.ended()
 
-    return await first_of([asyncio.create_task(ended(child)) for child in children])
-
-
-async def until_stopped(children: Iterable[Child], stop: asyncio.Event) -> tuple[str, int] | None:
-    """Waits until one of them ends, its name and exit code, or until `stop`, None."""
-
-    async def stopped() -> None:
-        await stop.wait()
-
-    ends: list[asyncio.Task[tuple[str, int] | None]] = [
-        asyncio.create_task(first_exit(children)),
-        asyncio.create_task(stopped()),
-    ]
-    return await first_of(ends)
-
-
-async def first_of(tasks: Sequence[asyncio.Task[T]]) -> T:
-    """The result of the first that is done; the others are ended before it is returned."""
+    tasks = [asyncio.create_task(ended(child)) for child in children]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         return next(task for task in tasks if task in done).result()
@@ -178,12 +168,12 @@ async def first_of(tasks: Sequence[asyncio.Task[T]]) -> T:
 
 async def run_all(*, say: Callable[[str], object], health_port: int | None = None) -> int:
     """The three workers until a signal, or until one of them ends: then the rest end too."""
-    stop = stop_requested()
+    return await cut_short(_all(say, health_port), told=0)
+
+
+async def _all(say: Callable[[str], object], health_port: int | None) -> int:
     async with workers(health_port=health_port) as made:
         say("workers ready")
-        end = await until_stopped(made.values(), stop)
-        if end is None:
-            return 0
-        name, code = end
+        name, code = await first_exit(made.values())
         say(f"{name} ended with exit code {code}: stopping the others")
         return code or 1

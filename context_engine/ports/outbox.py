@@ -36,12 +36,18 @@ class OutboxBatch(Protocol):
     async def published(self, ids: Sequence[str]) -> None:
         """Notes these rows as published; stands once the batch's block ends without an error."""
 
+    async def refused(self, ids: Sequence[str]) -> None:
+        """Puts these rows off, each for longer each time; stands as `published` does."""
+
 
 class OutboxSource(Protocol):
     """What a relay needs. Every method raises `Unavailable` when the database is away."""
 
     def claim(self, limit: int) -> AbstractAsyncContextManager[OutboxBatch]:
-        """At most `limit` unpublished rows that no other relay holds, in one transaction."""
+        """At most `limit` unpublished rows that no other relay holds, in one transaction.
+
+        Rows that were put off are left out until they are due again.
+        """
 
     async def wait(self, timeout: float) -> bool:
         """Until rows may have been committed, or `timeout` seconds; True for the former.
@@ -53,7 +59,7 @@ class OutboxSource(Protocol):
         """Removes rows published longer ago than that; returns how many."""
 
     async def lag(self) -> timedelta | None:
-        """Age of the oldest unpublished row; None where all are published."""
+        """Age of the oldest unpublished row, put off or not; None where all are published."""
 
     async def close(self) -> None:
         """Closes the connection that `wait` opened."""

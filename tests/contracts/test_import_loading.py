@@ -284,7 +284,7 @@ def test_the_command_loads_shows_counts_and_says_what_it_could_not(environment: 
         app, ["import", "baserow", str(file), "--replace"], env={"COLUMNS": "200"}
     )
     assert replaced.exit_code == 0
-    for words in ("replaced", "137", "without a counterpart", "a formula", "context-engine build"):
+    for words in ("replaced", "137", "without a counterpart", "a formula", "build --user usr-ana"):
         assert words in replaced.stdout
 
 

@@ -14,6 +14,7 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
+from structlog.testing import capture_logs
 
 from context_engine.adapters.sql.outbox import SqlOutbox
 from context_engine.adapters.sql.services import DomainServices
@@ -32,7 +33,7 @@ from tests.support.services import ANA, outbox
 from workers.backoff import Patience
 from workers.house import settings_of
 from workers.localstack import LocalStack
-from workers.relay import Relay, relay, run
+from workers.relay import BATCH, Relay, relay, run
 from workers.runner import ExitCode
 
 
@@ -141,6 +142,9 @@ class _Dying:
     async def published(self, ids: object) -> None:
         raise Killed
 
+    async def refused(self, ids: object) -> None:
+        raise Killed
+
 
 @dataclass
 class Sends:
@@ -181,12 +185,69 @@ async def test_killed_in_the_middle_nothing_is_lost(line: Line) -> None:
 
 
 async def test_a_change_that_its_topic_refuses_holds_up_no_other(line: Line) -> None:
-    """It stays in the outbox, where the lag shows it."""
+    """It stays in the outbox, where the lag shows it, and is tried again when it is due."""
     sends = Sends(line.producer, 3, RecordTooLarge("too large"))
-    published = await Relay(line.source, sends, line.topics).publish()
-    assert published == len(await line.changes()) - 1
+    assert await Relay(line.source, sends, line.topics).publish() == len(await line.changes())
+    published = event_ids(await line.reader.everything())
+    assert len(published) == len(await line.changes()) - 1
     assert await line.source.lag() is not None
+    assert await line.relay.publish() == 0
+    await _make_due(line)
     assert await line.relay.publish() == 1
+    assert await line.source.lag() is None
+
+
+async def _make_due(line: Line) -> None:
+    async with line.database.begin() as connection:
+        await connection.execute(text("UPDATE outbox SET retry_at = now() WHERE attempts > 0"))
+
+
+async def test_a_whole_batch_of_refused_changes_holds_up_no_other(line: Line) -> None:
+    """Those behind it are published at once; one line of the log tells of the whole batch."""
+    while await line.relay.publish():
+        pass
+    async with line.database.begin() as connection:
+        bad = (
+            "INSERT INTO outbox (id, aggregatetype, aggregateid, type, payload)"
+            " SELECT gen_random_uuid(), 'record-edit', 'w', 'records.changed',"
+            " jsonb_build_object('pad', repeat('x', 3000)) FROM generate_series(1, :many)"
+        )
+        await connection.execute(text(bad), {"many": BATCH + 1})
+        good = (
+            "INSERT INTO outbox (id, aggregatetype, aggregateid, type, payload)"
+            " SELECT gen_random_uuid(), aggregatetype, aggregateid, type, payload"
+            " FROM outbox WHERE published_at IS NOT NULL LIMIT 1 RETURNING id::text"
+        )
+        wanted = (await connection.execute(text(good))).scalar_one()
+    limits = {topic.name: 2_000 for topic in line.topics.all()}
+    producer = Producer(
+        line.settings.kafka_bootstrap, client_id="test", max_record_bytes=limits, timeout=5.0
+    )
+    await producer.start()
+    stop = asyncio.Event()
+    relaying = Relay(line.source, producer, line.topics)
+    with capture_logs() as logs:
+        work = asyncio.create_task(relay(relaying, line.source, stop, Patience(5.0)))
+        await line.reader.until(lambda seen: wanted in event_ids(seen))
+        stop.set()
+        assert await work == ExitCode.OK
+    await producer.stop()
+    told = [one for one in logs if one["log_level"] == "error"]
+    assert sum(one["changes"] for one in told) == BATCH + 1
+    assert len(told) == 2
+
+
+async def test_a_refused_change_is_tried_ever_less_often(line: Line) -> None:
+    """5 s, 10 s, 20 s and so on, at most ten minutes."""
+    pauses = []
+    for _ in range(9):
+        sends = Sends(line.producer, 1, RecordTooLarge("too large"))
+        await Relay(line.source, sends, line.topics).publish()
+        async with line.database.begin() as connection:
+            left = "SELECT extract(epoch FROM retry_at - now()) FROM outbox WHERE attempts > 0"
+            pauses.append(round(float((await connection.execute(text(left))).scalar_one())))
+        await _make_due(line)
+    assert pauses == [5, 10, 20, 40, 80, 160, 320, 600, 600]
 
 
 async def test_without_its_broker_the_relay_leaves_and_keeps_everything(line: Line) -> None:

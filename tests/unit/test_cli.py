@@ -187,7 +187,7 @@ def test_help_says_the_exit_codes(run: Run, capsys: pytest.CaptureFixture[str]) 
     told = " ".join(capsys.readouterr().out.split())
     text = (Path(__file__).parents[2] / "docs" / "errors.md").read_text().split("## Exit codes")[1]
     codes = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
-    assert len(codes) == 9
+    assert len(codes) == 10
     assert all(f" {code} " in told for code in codes)
 
 

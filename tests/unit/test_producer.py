@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from aiokafka.errors import (
@@ -26,9 +26,25 @@ class Client:
     """Stands in for aiokafka's producer; `outcome` is what the broker answers, or nothing."""
 
     outcome: Any = None
+    known: ClassVar[set[str]] = {"ready"}
+    answers: ClassVar[bool] = True
 
     def __init__(self, **_: object) -> None:
+        self.client = self
+        self.cluster = self
+        self.looks = 0
+
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
+        return {0, 1, 2} if topic in self.known else None
+
+    def add_topic(self, topic: str) -> None:
         pass
+
+    async def force_metadata_update(self) -> bool:
+        self.looks += 1
+        if not self.answers:
+            await asyncio.get_running_loop().create_future()
+        return True
 
     async def start(self) -> None:
         if isinstance(self.outcome, OSError):
@@ -69,6 +85,50 @@ async def test_a_sent_record_has_its_place(client: type[Client]) -> None:
     """`send` returns where the broker put the record."""
     client.outcome = SimpleNamespace(partition=2, offset=7)
     assert await send() == Position("ready", 2, 7)
+
+
+async def test_a_topic_that_is_not_there_is_refused(client: type[Client]) -> None:
+    """Not as a broker that is away: whoever meets the record again would meet it for ever."""
+    client.known = set()
+    async with asyncio.timeout(5):
+        with pytest.raises(UnknownPartition, match="ready is not there"):
+            await send()
+
+
+async def test_a_topic_that_goes_while_it_is_written_is_refused(client: type[Client]) -> None:
+    """The acknowledgement never comes, and by then the broker does not know it any more."""
+
+    class Goes(asyncio.Future[Any]):
+        def cancel(self, msg: Any = None) -> bool:
+            client.known = set()
+            return super().cancel(msg)
+
+    async def written(self: Client, topic: str, **_: object) -> asyncio.Future[Any]:
+        return Goes()
+
+    client.send = written  # type: ignore[method-assign]
+    with pytest.raises(UnknownPartition, match="ready is not there"):
+        await send()
+
+
+async def test_a_topic_that_shows_late_is_written(client: type[Client]) -> None:
+    """One that was made just now: it takes the broker's word until it is known."""
+
+    async def shows(self: Client) -> bool:
+        client.known = {"ready"}
+        return True
+
+    client.known, client.outcome = set(), SimpleNamespace(partition=2, offset=7)
+    client.force_metadata_update = shows  # type: ignore[method-assign]
+    assert await send() == Position("ready", 2, 7)
+
+
+async def test_a_broker_that_says_nothing_of_a_topic_is_unavailable(client: type[Client]) -> None:
+    """Its silence is no word that the topic is not there."""
+    client.known, client.answers = set(), False
+    async with asyncio.timeout(5):
+        with pytest.raises(Unavailable, match="no acknowledgement"):
+            await send()
 
 
 async def test_a_silent_broker_is_unavailable_in_time(client: type[Client]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
+from workers.cli.guard import guarded
 from workers.signals import leave_at_once
 
 __all__ = ["main"]
@@ -16,6 +17,10 @@ def main() -> None:
         leave_at_once()
     else:
         _quiet()
+    guarded(_command)
+
+
+def _command() -> None:
     from workers.cli.main import main as command
 
     command()

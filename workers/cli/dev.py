@@ -14,6 +14,7 @@ import typer
 from context_engine.settings import DEV_ENV
 from workers.cli.program import typed
 from workers.cli.shared import Exit, JsonFlag, console, run, stderr, warn_unknown
+from workers.ending import cut_short
 
 if TYPE_CHECKING:
     from workers.house import House
@@ -32,26 +33,23 @@ def dev(
     Example: context-engine dev
     """
     warn_unknown()
-    raise typer.Exit(run(_dev(kafka)))
+    raise typer.Exit(run(cut_short(_dev(kafka), told=Exit.OK)))
 
 
 async def _dev(kafka: str) -> int:
     from workers.localstack.sole import sole
 
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     with sole(DEV_ENV.with_name("dev.lock")):
         try:
-            return await _until_one_ends(kafka, stop)
+            return await _until_one_ends(kafka)
         finally:
             DEV_ENV.unlink(missing_ok=True)  # ours, or that of one that was killed
 
 
-async def _until_one_ends(kafka: str, stop: asyncio.Event) -> int:
-    """Runs the house until `stop`; should a process of it end before, says so and fails."""
+async def _until_one_ends(kafka: str) -> int:
+    """Runs the house until it is cancelled; should a process of it end, says so and fails."""
     from workers.house import house, write_env
-    from workers.supervisor import until_stopped
+    from workers.supervisor import first_exit
 
     logs = DEV_ENV.parent / "logs"
     logs.mkdir(parents=True, exist_ok=True)
@@ -65,10 +63,7 @@ async def _until_one_ends(kafka: str, stop: asyncio.Event) -> int:
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
         console.print(typed(TRY), markup=False, highlight=False, soft_wrap=True)
-        end = await until_stopped((*up.workers.values(), *up.parts), stop)
-        if end is None:
-            return Exit.OK
-        name, code = end
+        name, code = await first_exit((*up.workers.values(), *up.parts))
         if name not in up.workers:
             await _abandon(up, name, logs)
         stderr.print(
@@ -118,5 +113,7 @@ def demo(as_json: JsonFlag = False) -> None:
     """
     from workers.demo import run_demo
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, until it is up
     with tempfile.TemporaryDirectory(prefix="context-engine-demo-") as home:
-        raise typer.Exit(run(run_demo(Path(home), as_json=as_json)))
+        demonstration = run_demo(Path(home), as_json=as_json)
+        raise typer.Exit(run(cut_short(demonstration, told=Exit.INTERRUPTED)))

@@ -42,7 +42,8 @@ app.add_typer(imports.app, name="import")
 
 CODES = (
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 65 refused, 69 a part is away, 70 and 75 a"
-    " worker failed or stood still, 78 a setting, 130 interrupted (docs/errors.md)."
+    " worker failed or stood still, 74 the output has no room, 78 a setting,"
+    " 130 interrupted (docs/errors.md)."
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Coroutine
 from dataclasses import fields, is_dataclass
@@ -12,7 +11,6 @@ from typing import Annotated, NoReturn, TypeVar
 
 import typer
 from pydantic.alias_generators import to_camel
-from rich.console import Console
 
 from context_engine.errors import (
     ContextEngineError,
@@ -30,11 +28,12 @@ from context_engine.settings import (
     unknown_names,
 )
 from workers.cli.program import typed
+from workers.cli.terminal import json_text, people
 
 T = TypeVar("T")
 
-console = Console()
-stderr = Console(stderr=True)
+console = people()
+stderr = people(stderr=True)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 
@@ -150,7 +149,7 @@ def _note(text: str) -> None:
 
 def show_json(value: object) -> None:
     """One JSON value on stdout, nothing else."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(json_text(value, indent=2) + "\n")
 
 
 def camel(value: object) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from datetime import datetime
@@ -13,6 +12,7 @@ import typer
 from rich.text import Text
 
 from workers.cli.shared import JsonFlag, config, console, run, stderr
+from workers.cli.terminal import json_text
 
 if TYPE_CHECKING:
     from context_engine.changes import AnyChange
@@ -84,7 +84,7 @@ async def _next(source: AsyncIterator[Seen]) -> Seen:
 
 
 def _as_json(one: Seen) -> None:
-    typer.echo(json.dumps(_fields(one), ensure_ascii=False))
+    typer.echo(json_text(_fields(one)))
 
 
 def _as_line(one: Seen) -> None:

@@ -13,6 +13,7 @@ from context_engine.errors import ContextEngineError
 from events.client import ContextClient
 from workers.cli.program import typed
 from workers.cli.shared import Exit, show_json
+from workers.cli.terminal import people
 from workers.demo.stage import NotAsExpected, Shown, Stage
 from workers.demo.steps import STEPS, Step
 from workers.house import House, house
@@ -29,7 +30,7 @@ What next
 
 async def run(home: Path, *, as_json: bool) -> int:
     """The whole demo; 0 only if every step showed what it should and nothing failed to stop."""
-    console = Console(stderr=as_json, width=80 if not Console().is_terminal else None)
+    console = people(stderr=as_json, width=80 if not Console().is_terminal else None)
     started = time.perf_counter()
     report: list[dict[str, object]] = []
     logs = home / "logs"

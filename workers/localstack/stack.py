@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from workers.ending import to_the_end
 from workers.localstack.errors import LocalStackError
 from workers.localstack.kafka import SmallKafka
 from workers.localstack.maven_kafka import MavenKafka
@@ -56,7 +57,7 @@ class LocalStack:
                 await _all(part.start for part in stack.parts)
                 yield stack
             finally:
-                await _all(part.stop for part in reversed(stack.parts))
+                await to_the_end(_all(part.stop for part in reversed(stack.parts)))
 
     @classmethod
     def _of_parts(cls, home: Path, keep: bool, kafka: str, say: Progress) -> LocalStack:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from context_engine.errors import ContextEngineError, Rejected
 from events.answers import RequestFailed
 from workers.build import Fault
+from workers.cli.guard import CANNOT_WRITE
 from workers.cli.shared import Exit
 from workers.reference import markdown
 from workers.reference.markdown import code, paragraph, table
@@ -42,11 +43,13 @@ MEANINGS = {
     Exit.FAILED: "something else failed, or a check found something",
     Exit.USAGE: "the command line is wrong",
     Exit.REJECTED: "refused: change the request",
-    Exit.UNAVAILABLE: "a part is away; try again",
+    Exit.UNAVAILABLE: "a part is away, or a topic is missing; try again. A worker that is told to"
+    " stop while its broker does not answer leaves with it too",
+    CANNOT_WRITE: "the output cannot be written: no room, or no reader",
     Exit.SETTINGS: "a setting is missing or wrong",
     ExitCode.FAILED: "a worker met an unexpected error",
     ExitCode.STALLED: "a worker had work and nothing moved",
-    130: "Ctrl-C",
+    130: "Ctrl-C; the demo ends with it on SIGTERM too",
 }
 
 

@@ -35,7 +35,9 @@ async def database_faults() -> AsyncIterator[None]:
         raise ours from error
     except PoolTimeout as error:
         raise Unavailable(
-            "database", "every connection is in use; raise CONTEXT_DATABASE_POOL_SIZE"
+            "database",
+            "no connection became free in time: it does not answer, or all are in use; check that"
+            " it answers, else raise CONTEXT_DATABASE_POOL_SIZE",
         ) from error
     except OSError as error:
         raise Unavailable("database", "does not answer; is PostgreSQL up?") from error

@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
 
-from sqlalchemy import Row, delete, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    delete,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from context_engine.adapters.sql import tables as t
@@ -24,6 +35,13 @@ from context_engine.ports import OutboxRow
 
 CHANNEL = "context_outbox"
 """PostgreSQL's channel that says: rows may have been committed."""
+
+FIRST_RETRY_SECONDS = 5.0
+LONGEST_RETRY_SECONDS = 600.0
+"""How long a row that its topic refused is put off: twice as long each time."""
+DOUBLINGS = 10
+"""Enough to pass the longest; more would only be larger numbers."""
+SECOND: ColumnElement[timedelta] = literal_column("interval '1 second'")
 
 
 async def put(connection: AsyncConnection, changes: Sequence[AnyChange]) -> None:
@@ -54,6 +72,14 @@ class _Batch:
         async with database_faults():
             await self.connection.execute(done)
 
+    async def refused(self, ids: Sequence[str]) -> None:
+        o = t.outbox.c
+        pause = FIRST_RETRY_SECONDS * func.power(2.0, func.least(o.attempts, DOUBLINGS))
+        due = func.clock_timestamp() + func.least(pause, LONGEST_RETRY_SECONDS) * SECOND
+        later = update(t.outbox).where(o.id.in_(ids)).values(attempts=o.attempts + 1, retry_at=due)
+        async with database_faults():
+            await self.connection.execute(later)
+
 
 class SqlOutbox:
     """`OutboxSource` on PostgreSQL."""
@@ -66,9 +92,10 @@ class SqlOutbox:
 
     @asynccontextmanager
     async def claim(self, limit: int) -> AsyncIterator[_Batch]:
+        due = or_(t.outbox.c.retry_at.is_(None), t.outbox.c.retry_at <= func.clock_timestamp())
         query = (
             select(t.outbox)
-            .where(t.outbox.c.published_at.is_(None))
+            .where(t.outbox.c.published_at.is_(None), due)
             .order_by(t.outbox.c.seq)
             .limit(limit)
             .with_for_update(skip_locked=True)

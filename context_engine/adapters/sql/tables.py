@@ -374,12 +374,15 @@ outbox = Table(
     Column("payload", JSONB, nullable=False),
     _created(),
     Column("published_at", DateTime(timezone=True)),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("retry_at", DateTime(timezone=True)),
     Index("ix_outbox_unpublished", "seq", postgresql_where=text("published_at IS NULL")),
     Index(
         "ix_outbox_published_at", "published_at", postgresql_where=text("published_at IS NOT NULL")
     ),
 )
-"""Debezium's outbox columns, with `seq` for a stable order of reading and `published_at`."""
+"""Debezium's outbox columns, with `seq` for a stable order of reading and `published_at`; a row
+that its topic refused is put off until `retry_at`."""
 
 snapshots = Table(
     "snapshots",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from workers.cli.domain.shared import ADMIN, DEMO, Actor, Reader, Workspace, with_services, write
 from workers.cli.shared import JsonFlag, camel, console, show_json
+from workers.cli.terminal import json_text
 
 user = typer.Typer(no_args_is_help=True, help="Users of a workspace.")
 conversation = typer.Typer(no_args_is_help=True, help="Conversations of a user.")
@@ -53,7 +53,7 @@ def _line(text: str) -> None:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return json_text(text)
 
 
 @message.command("add")

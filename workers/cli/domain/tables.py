@@ -22,6 +22,7 @@ from workers.cli.domain.shared import (
     write,
 )
 from workers.cli.shared import JsonFlag, console, show_json
+from workers.cli.terminal import json_text
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -45,7 +46,7 @@ def table_list(
         show_json([{"id": t.id, "name": t.name, "permission": t.permission} for t in found])
         return
     for one in found:
-        name = json.dumps(one.name, ensure_ascii=False)
+        name = json_text(one.name)
         console.print(f"{one.id}  {name}  {one.permission}", markup=False, highlight=False)
 
 
@@ -86,7 +87,7 @@ PLAIN: Plain = {"markup": False, "highlight": False, "soft_wrap": True}
 
 def _text(value: JsonValue) -> str:
     """Quoted: names and choices are users' words."""
-    return json.dumps(value, ensure_ascii=False)
+    return json_text(value)
 
 
 def _shape_json(shape: TableShape) -> dict[str, object]:

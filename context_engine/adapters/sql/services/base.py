@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from inspect import iscoroutinefunction, signature
+
+from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
+
+from context_engine.adapters.sql.services.cells import storable
 from context_engine.adapters.sql.services.writing import Writer
+from context_engine.errors import InvalidRequest
+from context_engine.models import invalid
+
+MOST_DEPTH = 32
+"""How deep lists and objects may be nested in what a caller gives."""
 
 
 class Service:
@@ -16,3 +30,52 @@ class Service:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
+
+    def __init_subclass__(cls) -> None:
+        """Every public method looks at all that it is given before it does anything."""
+        for name, method in list(vars(cls).items()):
+            if iscoroutinefunction(method) and not name.startswith("_"):
+                setattr(cls, name, _checked(method))
+
+
+def _checked(method: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    """`method`, which refuses text that cannot be stored, naming the argument that holds it."""
+    shape = signature(method)
+
+    @wraps(method)
+    async def checked(*args: object, **named: object) -> object:
+        given = shape.bind(*args, **named).arguments
+        for name, value in list(given.items())[1:]:  # the first is the service
+            _check(value, to_camel(name), MOST_DEPTH)
+        try:
+            return await method(*args, **named)
+        except ValidationError as error:
+            raise invalid(error) from error
+
+    return checked
+
+
+def _check(value: object, place: str, depth: int) -> None:
+    """Raises `InvalidRequest` for text in `value` that no database takes, and for what is too
+    deep to be walked: whoever encodes it would run out of stack."""
+    if isinstance(value, str):
+        storable(value, place)
+        return
+    inside: list[tuple[object, object]] = []
+    if isinstance(value, Mapping):
+        for key in value:
+            _check(key, place, 1)
+        inside = list(value.items())
+    elif isinstance(value, list | tuple | set | frozenset):
+        inside = list(enumerate(value))
+    elif is_dataclass(value):
+        inside = [(to_camel(one.name), getattr(value, one.name)) for one in fields(value)]
+    if inside and depth <= 0:
+        raise InvalidRequest(f"nested deeper than {MOST_DEPTH}; flatten it", field=_short(place))
+    for key, one in inside:
+        _check(one, f"{place}.{key}", depth - 1)
+
+
+def _short(place: str) -> str:
+    """The beginning of a place that is as deep as what was refused."""
+    return ".".join(place.split(".")[:3])

@@ -7,6 +7,7 @@ text; an empty cell is left out.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -28,6 +29,10 @@ TEXT_CHARS = 100_000
 """Longest text in a cell."""
 MANY = 1_000
 """Most items in one cell."""
+CHOICE_CHARS = 500
+"""Longest choice of a select, in characters."""
+STEERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""C0 and C1 controls, line separators, and what overrides the direction of text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,9 @@ def check_options(type: str, options: JsonObject) -> JsonObject:
         )
     if type in ("select", "multi_select"):
         choices = _items(options.get("choices"), "options.choices")
-        return {"choices": [clean_text(choice, "options.choices") for choice in choices]}
+        return {
+            "choices": [clean_line(one, "options.choices", chars=CHOICE_CHARS) for one in choices]
+        }
     if type == "user":
         multiple = options.get("multiple", False)
         if not isinstance(multiple, bool):
@@ -101,11 +108,36 @@ def clean_text(value: JsonValue, place: str, *, chars: int = TEXT_CHARS) -> str:
         raise InvalidRequest("write a text", field=place)
     if len(value) > chars:
         raise InvalidRequest(f"longer than {chars} characters; shorten it", field=place)
-    if "\x00" in value or any("\ud800" <= c <= "\udfff" for c in value):
+    return storable(value, place)
+
+
+def storable(text: str, place: str) -> str:
+    """`text`, if it is UTF-8 and has no NUL. Raises `InvalidRequest`."""
+    if "\x00" in text or not (text.isascii() or _whole(text)):
         raise InvalidRequest(
             "holds a NUL or half a character (a lone surrogate); remove it", field=place
         )
-    return value
+    return text
+
+
+def _whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def clean_line(value: JsonValue, place: str, *, chars: int) -> str:
+    """Text of one line that steers no terminal, as names are. Raises `InvalidRequest`."""
+    text = clean_text(value, place, chars=chars)
+    if STEERS.search(text):
+        raise InvalidRequest(
+            "holds a line break, a control character or one that turns the direction of text;"
+            " remove it",
+            field=place,
+        )
+    return text
 
 
 def clean_id(value: JsonValue, place: str) -> str:

@@ -10,6 +10,7 @@ from context_engine.access import RANK
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.cells import clean_id
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import GrantChanged, GrantScope, Subject
 from context_engine.errors import InvalidRequest, NotFound, NotPermitted
@@ -91,7 +92,7 @@ class Grants(Service):
 def _subject(type: str, id: str) -> Subject:
     if type not in ("user", "team"):
         raise InvalidRequest("use user or team", field="subjectType")
-    return Subject(type=cast("SubjectType", type), id=id)
+    return Subject(type=cast("SubjectType", type), id=clean_id(id, "subjectId"))
 
 
 def _scope(type: str, id: str) -> GrantScope:
@@ -101,7 +102,7 @@ def _scope(type: str, id: str) -> GrantScope:
         )
     if type not in ("workspace", "table"):
         raise InvalidRequest("use workspace or table", field="scopeType")
-    return GrantScope(type=cast("ScopeType", type), id=id)
+    return GrantScope(type=cast("ScopeType", type), id=clean_id(id, "scopeId"))
 
 
 def _check_pair(subject: Subject, scope: GrantScope) -> None:

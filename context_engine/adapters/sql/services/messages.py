@@ -6,6 +6,7 @@ whoever reads later is shown them only under the same.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
@@ -26,6 +27,8 @@ from context_engine.models.input import MESSAGE_CHARS
 MessageRole = Literal["user", "assistant", "system", "tool"]
 MOST_CALLS = 64
 """Most tool calls in one message."""
+MOST_CALL_BYTES = 64 * 1024
+"""Most bytes of a message's tool calls, all together, as JSON."""
 
 
 class Messages(Service):
@@ -142,12 +145,26 @@ def _check_shape(
     for index, call in enumerate(tool_calls):
         if not isinstance(call.get("id"), str) or not call["id"]:
             raise InvalidRequest("give each call an id", field=f"toolCalls.{index}.id")
+    _check_size(tool_calls)
     of_tool = bool(tool_calls) or role == "tool"
     if table_ids and not of_tool:
         raise InvalidRequest("only tools run over tables; leave it out", field="tableIds")
     if not content and not of_tool:
         raise InvalidRequest("is empty; write a text", field="content")
     return of_tool
+
+
+def _check_size(tool_calls: Sequence[Mapping[str, JsonValue]]) -> None:
+    try:
+        text = json.dumps(list(tool_calls), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidRequest(f"no JSON ({error}); write it as JSON", field="toolCalls") from error
+    if (size := len(text.encode())) > MOST_CALL_BYTES:
+        raise InvalidRequest(
+            f"{size:,} bytes of JSON, more than {MOST_CALL_BYTES:,} in all; name what is large"
+            " by an id",
+            field="toolCalls",
+        )
 
 
 async def _check_answered(tx: Transaction, conversation_id: str, tool_call_id: str) -> None:

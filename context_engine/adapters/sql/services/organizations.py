@@ -9,7 +9,7 @@ from sqlalchemy import delete, select
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rows
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.cells import clean_text
+from context_engine.adapters.sql.services.cells import clean_line
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import OrganizationChanged
 from context_engine.errors import NotFound
@@ -48,7 +48,7 @@ class Organizations(Service):
         self, actor_id: str, organization_id: str, user_id: str, *, role: str
     ) -> Written:
         """Adds a user, or changes their role: a word of the organization's own, no right here."""
-        clean_text(role, "role", chars=100)
+        clean_line(role, "role", chars=100)
         async with self._writer.transaction(actor_id) as tx:
             await _locked(tx, organization_id)
             if await rows.find(tx, t.users, t.users.c.id == user_id) is None:

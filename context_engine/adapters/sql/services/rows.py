@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import ColumnElement, Row, Table, and_, insert, select, update
 
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services.cells import clean_id, clean_text
+from context_engine.adapters.sql.services.cells import clean_id, clean_line
 from context_engine.adapters.sql.services.writing import Transaction
 from context_engine.errors import Conflict, InvalidRequest, NotFound
 from context_engine.models.input import Locale_, Zone
@@ -30,8 +30,8 @@ def given_or_new(id: str | None) -> str:
 
 
 def named(name: str, field: str = "name") -> str:
-    """A name that can be stored: text that is not empty, of at most 500 characters."""
-    if not clean_text(name, field, chars=NAME_CHARS).strip():
+    """A name: text of one line that is not empty, of at most 500 characters."""
+    if not clean_line(name, field, chars=NAME_CHARS).strip():
         raise InvalidRequest("is empty; write a name", field=field)
     return name
 

@@ -9,7 +9,7 @@ from sqlalchemy import delete, select
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import members, rows
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.cells import clean_text
+from context_engine.adapters.sql.services.cells import clean_line
 from context_engine.adapters.sql.services.writing import Transaction, Written, lock_workspace
 from context_engine.changes import UserChanged
 from context_engine.errors import NotFound
@@ -89,7 +89,7 @@ class Users(Service):
 
 def normal_email(email: str | None) -> str | None:
     """The form in which addresses are compared: trimmed, case folded. Checks the text too."""
-    return None if email is None else clean_text(email, "email", chars=320).strip().casefold()
+    return None if email is None else clean_line(email, "email", chars=320).strip().casefold()
 
 
 async def _locked(tx: Transaction, user_id: str) -> int:

@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from context_engine.adapters.sql import outbox
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.faults import database_faults
+from context_engine.adapters.sql.services.cells import clean_id
 from context_engine.changes import AnyChange, kind_of
 from context_engine.errors import NotFound, NotYetEnforced, Unavailable
 from context_engine.invalidation import tags_touched
@@ -118,6 +119,7 @@ class Writer:
         lost, `Unavailable` when the database is away, and after the commit `NotYetEnforced` for
         a change of access whose mark does not stand.
         """
+        actor_id = clean_id(actor_id, "actorId")  # it travels with the change, which has bounds
         async with database_faults(), self._database.begin() as connection:
             tx = Transaction(connection, actor_id)
             if workspace_id is not None:
