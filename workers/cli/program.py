@@ -14,7 +14,7 @@ _COMMAND = re.compile(rf"\b{NAME}(?= [a-z])")
 def program() -> str:
     """The name alone where the shell finds this very program by it, else what leads to it."""
     called = Path(sys.argv[0])
-    if called.name == "__main__.py":
+    if called.parts[-2:] == ("workers", "__main__.py"):
         return f"{_short(Path(sys.executable))} -m workers"
     if called.name != NAME:  # run by something else: a test, an embedder
         return NAME
