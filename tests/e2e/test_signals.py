@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from workers.localstack import LocalStack
 from workers.runner import ExitCode
 from workers.supervisor import WORKERS
 
@@ -61,10 +60,10 @@ def catches(process: Process) -> bool:
 @pytest.mark.parametrize("later", [0.0, 0.3, 0.8, 1.5, 3.0])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_in_its_first_seconds_ends_it_in_order(
-    stack: LocalStack, later: float, number: signal.Signals
+    env: dict[str, str], later: float, number: signal.Signals
 ) -> None:
     """While it imports, reaches its parts, or joins its group."""
-    async with started("build", stack.env()) as process:
+    async with started("build", env) as process:
         async with asyncio.timeout(40):
             # Nothing announces it.
             while not catches(process):  # noqa: ASYNC110
@@ -75,10 +74,10 @@ async def test_a_signal_in_its_first_seconds_ends_it_in_order(
 
 @pytest.mark.parametrize("name", WORKERS)
 async def test_a_signal_while_a_part_is_waited_for_ends_it_in_order(
-    stack: LocalStack, name: str
+    env: dict[str, str], name: str
 ) -> None:
     """Nothing was taken: it neither waits out its patience nor reports a part that is away."""
-    async with started(name, stack.env() | AWAY[name]) as process:
+    async with started(name, env | AWAY[name]) as process:
         assert process.stderr is not None
         async with asyncio.timeout(40):
             while b"waiting for a part" not in await process.stderr.readline():
@@ -86,9 +85,11 @@ async def test_a_signal_while_a_part_is_waited_for_ends_it_in_order(
         assert await left(process, signal.SIGTERM) == ExitCode.OK
 
 
-async def test_a_signal_while_the_broker_is_waited_for_ends_it_in_order(stack: LocalStack) -> None:
-    env = stack.env() | {"CONTEXT_KAFKA_BOOTSTRAP": NOWHERE}
-    async with started("invalidate", env) as process:
+async def test_a_signal_while_the_broker_is_waited_for_ends_it_in_order(
+    env: dict[str, str],
+) -> None:
+    nowhere = env | {"CONTEXT_KAFKA_BOOTSTRAP": NOWHERE}
+    async with started("invalidate", nowhere) as process:
         assert process.stderr is not None
         async with asyncio.timeout(40):
             while b"connect" not in (await process.stderr.readline()).lower():

@@ -89,7 +89,9 @@ async def started(folder: Path, *words: str, **env: str) -> AsyncIterator[House]
 def folder(tmp_path: Path) -> Path:
     """One that PostgreSQL, as another user, may pass through."""
     for path in (tmp_path, *tmp_path.parents):
-        if path.owner() == tmp_path.owner() and path.name.startswith(("pytest-", "test_")):
+        if path.owner() == tmp_path.owner() and path.name.startswith(
+            ("pytest-", "popen-", "test_")
+        ):
             path.chmod(0o755)
     return tmp_path
 
