@@ -250,6 +250,24 @@ async def test_the_tail_reaches_back_to_the_start_of_a_tool_group(
     assert dialogue.messages[2].tool_calls == ({"id": "x5"}, {"id": "y5"})
 
 
+async def test_the_shorter_statement_says_what_the_whole_one_says(
+    world: World, domain: SqlDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a conversation and an agent, tables of its tools and all that decides on them."""
+    await world.conversation("c", "ana", messages=3)
+    await world.own_rows("t0", "user", "bob")
+    await world.say("c", 9, "found", role="tool", tool_call_id="x", table_ids=["t0", "t1"])
+    await world.add(t.agents, {"id": "a", "name": "A", "max_role": "editor", "workspace_id": "w"})
+    where = at("ana", conversation_id="c", agent_stack=("a",))
+    async with Statements(world.database) as statements:
+        shorter = await domain.facts(where, tail=20)
+        monkeypatch.setattr("context_engine.adapters.sql.reads._names_more", lambda _: True)
+        whole = await domain.facts(where, tail=20)
+    assert shorter == whole
+    assert {table.id for table in whole.tables} == {"t0", "t1"}
+    assert len(statements.seen[0]) < len(statements.seen[1])
+
+
 async def test_a_dialogue_without_messages(world: World, domain: SqlDomain) -> None:
     """It is empty, not missing."""
     await world.conversation("c", "ana", messages=0)

@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast
 
 from asyncpg.exceptions import InterfaceError, InternalClientError
+from sqlalchemy import PoolProxiedConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.util import greenlet_spawn
 
 
 class Reader(Protocol):
@@ -50,22 +52,27 @@ async def driver_of(engine: AsyncEngine) -> AsyncIterator[Driver]:
     One that the server has closed is replaced; one that is closed at the end, or was left inside
     a transaction, never goes back to the pool.
     """
-    async with engine.connect() as connection:
-        driver = await _driver(connection)
-        if driver.is_closed():
-            await connection.invalidate()
-            driver = await _driver(connection)
-        broken = False
-        try:
-            yield driver
-        except (InterfaceError, InternalClientError, OSError):
-            broken = True  # what the driver itself says, not the server: no more of this one
-            raise
-        finally:
-            if broken or driver.is_closed() or driver.is_in_transaction():
-                await connection.invalidate()
+    lent = await _lent(engine)
+    driver, broken = _driver(lent), False
+    try:
+        yield driver
+    except (InterfaceError, InternalClientError, OSError):
+        broken = True  # what the driver itself says, not the server: no more of this one
+        raise
+    finally:
+        if broken or driver.is_closed() or driver.is_in_transaction():
+            await greenlet_spawn(lent.invalidate)
+        await greenlet_spawn(lent.close)
 
 
-async def _driver(connection: AsyncConnection) -> Driver:
-    raw = await connection.get_raw_connection()
-    return cast("Driver", raw.driver_connection)
+async def _lent(engine: AsyncEngine) -> PoolProxiedConnection:
+    while True:
+        lent = await engine.raw_connection()
+        if not _driver(lent).is_closed():
+            return lent
+        await greenlet_spawn(lent.invalidate)
+        await greenlet_spawn(lent.close)
+
+
+def _driver(lent: PoolProxiedConnection) -> Driver:
+    return cast("Driver", lent.driver_connection)

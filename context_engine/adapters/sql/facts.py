@@ -4,6 +4,8 @@ Ids of another workspace and deleted things are simply not in it, so that a work
 not exist and one without the user take the same statement. The messages of a conversation are
 read only for who takes part in it.
 
+Where nothing but a conversation is asked for, as over a cached surface, a shorter form of it does.
+
 It looks up by keys, so that one plan serves for good, and planning it takes longer than reading
 (0.7 ms against 0.3). Counts come after, and the best plan of a count depends on its table: so
 this turns planning anew on for the rest of its transaction.
@@ -11,9 +13,12 @@ this turns planning anew on for the rest of its transaction.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import Integer, Text, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
+from sqlalchemy.types import TypeEngine
 
 _PROJECT = """json_build_object(
     'id', p.id, 'name', p.name, 'status', p.status, 'due_on', p.due_on,
@@ -52,16 +57,72 @@ _DIALOGUE = """json_build_object(
         'at', s.created_at) ORDER BY s.position), '[]') FROM shown s),
     'message_count', c.message_count, 'total_chars', c.total_chars)"""
 
-_FACTS = text(
-    f"""
-WITH wanted AS (
-    SELECT unnest(:table_ids) AS id
+_WANTED = """    SELECT unnest(:table_ids) AS id
     UNION SELECT table_id FROM views WHERE id = :view_id AND workspace_id = :workspace_id
-    UNION SELECT jsonb_path_query(filter, '$.where.**.table') #>> '{{}}' FROM views
+    UNION SELECT jsonb_path_query(filter, '$.where.**.table') #>> '{}' FROM views
         WHERE id = :view_id AND workspace_id = :workspace_id
     UNION SELECT table_id FROM tasks
         WHERE workspace_id = :workspace_id AND (id = :task_id OR project_id = :project_id)
-    UNION SELECT unnest(m.table_ids) FROM (
+    UNION
+"""
+"""Tables that coordinates name."""
+
+_COORDINATES = f"""    'project', (SELECT {_PROJECT} FROM projects p
+        WHERE p.id = :project_id AND p.workspace_id = :workspace_id),
+    'task', (SELECT json_build_object(
+        'id', k.id, 'title', k.title, 'status', k.status, 'table_id', k.table_id,
+        'record_id', k.record_id, 'assignee_id', k.assignee_id, 'due_on', k.due_on,
+        'project', (SELECT {_PROJECT} FROM projects p WHERE p.id = k.project_id))
+        FROM tasks k WHERE k.id = :task_id AND k.workspace_id = :workspace_id),
+    'team', (SELECT json_build_object(
+        'id', t.id, 'name', t.name,
+        'member_count', (SELECT count(*) FROM team_members tm WHERE tm.team_id = t.id),
+        'is_member', t.id IN (SELECT team_id FROM mine))
+        FROM teams t WHERE t.id = :team_id AND t.workspace_id = :workspace_id),
+    'organization', (SELECT json_build_object(
+        'id', o.id, 'name', o.name, 'role', (SELECT om.role FROM organization_members om
+            WHERE om.organization_id = o.id AND om.user_id = :user_id))
+        FROM organizations o WHERE o.id = :organization_id),
+    'workflow', (SELECT json_build_object('id', f.id, 'name', f.name, 'status', f.status)
+        FROM workflows f WHERE f.id = :workflow_id AND f.workspace_id = :workspace_id),
+"""  # noqa: S608 - the parts are constants of this module
+
+
+_TYPES: dict[str, TypeEngine[Any]] = {
+    **dict.fromkeys(("table_ids", "agent_stack"), ARRAY(Text)),
+    **dict.fromkeys(("tail", "reach", "older", "older_chars"), Integer()),
+    **dict.fromkeys(
+        (
+            "workspace_id",
+            "user_id",
+            "view_id",
+            "task_id",
+            "project_id",
+            "team_id",
+            "organization_id",
+            "workflow_id",
+            "conversation_id",
+        ),
+        Text(),
+    ),
+}
+
+
+class Statement:
+    """The SQL with the driver's own places for values, and their names in that order."""
+
+    def __init__(self, wanted: str, coordinates: str) -> None:
+        sql = _sql(wanted, coordinates)
+        typed = (bindparam(n, type_=kind) for n, kind in _TYPES.items() if f":{n}" in sql)
+        compiled = text(sql).bindparams(*typed).compile(dialect=dialect())  # type: ignore[no-untyped-call]
+        self.sql = str(compiled)
+        self.names: tuple[str, ...] = tuple(compiled.positiontup or ())
+
+
+def _sql(wanted: str, coordinates: str) -> str:
+    return f"""
+WITH wanted AS (
+{wanted}    SELECT unnest(m.table_ids) AS id FROM (
         SELECT table_ids FROM messages
         WHERE conversation_id = :conversation_id AND workspace_id = :workspace_id
         ORDER BY position DESC LIMIT :reach) m
@@ -121,25 +182,7 @@ SELECT json_build_object(
         'id', l.id, 'name', l.name, 'policy_default', l.policy_default,
         'policies', {_POLICIES}, 'fields', {_FIELDS}, 'views', {_VIEWS})
         ORDER BY l.position, l.id), '[]') FROM live l),
-    'project', (SELECT {_PROJECT} FROM projects p
-        WHERE p.id = :project_id AND p.workspace_id = :workspace_id),
-    'task', (SELECT json_build_object(
-        'id', k.id, 'title', k.title, 'status', k.status, 'table_id', k.table_id,
-        'record_id', k.record_id, 'assignee_id', k.assignee_id, 'due_on', k.due_on,
-        'project', (SELECT {_PROJECT} FROM projects p WHERE p.id = k.project_id))
-        FROM tasks k WHERE k.id = :task_id AND k.workspace_id = :workspace_id),
-    'team', (SELECT json_build_object(
-        'id', t.id, 'name', t.name,
-        'member_count', (SELECT count(*) FROM team_members tm WHERE tm.team_id = t.id),
-        'is_member', t.id IN (SELECT team_id FROM mine))
-        FROM teams t WHERE t.id = :team_id AND t.workspace_id = :workspace_id),
-    'organization', (SELECT json_build_object(
-        'id', o.id, 'name', o.name, 'role', (SELECT om.role FROM organization_members om
-            WHERE om.organization_id = o.id AND om.user_id = :user_id))
-        FROM organizations o WHERE o.id = :organization_id),
-    'workflow', (SELECT json_build_object('id', f.id, 'name', f.name, 'status', f.status)
-        FROM workflows f WHERE f.id = :workflow_id AND f.workspace_id = :workspace_id),
-    'agents', (SELECT coalesce(json_agg(json_build_object(
+{coordinates}    'agents', (SELECT coalesce(json_agg(json_build_object(
         'id', a.id, 'name', a.name, 'max_role', a.max_role, 'table_ids', a.table_ids)
         ORDER BY array_position(:agent_stack, a.id)), '[]')
         FROM agents a WHERE a.id = ANY(:agent_stack) AND a.workspace_id = :workspace_id),
@@ -149,29 +192,8 @@ SELECT json_build_object(
 )::text
 FROM set_config('plan_cache_mode', 'force_custom_plan', true)
 """  # noqa: S608 - the parts are constants of this module
-).bindparams(
-    bindparam("table_ids", type_=ARRAY(Text)),
-    bindparam("agent_stack", type_=ARRAY(Text)),
-    *(bindparam(name, type_=Integer) for name in ("tail", "reach", "older", "older_chars")),
-    *(
-        bindparam(name, type_=Text)
-        for name in (
-            "workspace_id",
-            "user_id",
-            "view_id",
-            "task_id",
-            "project_id",
-            "team_id",
-            "organization_id",
-            "workflow_id",
-            "conversation_id",
-        )
-    ),
-)
 
-_COMPILED = _FACTS.compile(dialect=dialect())  # type: ignore[no-untyped-call]
 
-FACTS = str(_COMPILED)
-"""The statement with the driver's own places for values, which stand in the order of `VALUES`."""
-
-VALUES: tuple[str, ...] = tuple(_COMPILED.positiontup or ())
+FACTS = Statement(_WANTED, _COORDINATES)
+DIALOGUE = Statement("", "")
+"""For a user, a conversation and an agent stack: what `FACTS` says of them."""

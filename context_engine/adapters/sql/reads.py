@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from context_engine.access import VisibleScope, VisibleTable
 from context_engine.adapters.sql.driver import InTransaction, Reader, driver_of
-from context_engine.adapters.sql.facts import FACTS, VALUES
+from context_engine.adapters.sql.facts import DIALOGUE, FACTS
 from context_engine.adapters.sql.faults import QUERY_CANCELED, database_faults, sqlstate
 from context_engine.adapters.sql.predicates import Binds, as_condition, predicate_sql
 from context_engine.adapters.sql.view_filters import view_filter_sql
@@ -65,7 +65,10 @@ class SqlReads:
             "older_chars": OLDER_CHARS,
         }
         async with database_faults():
-            row = await self._reader.fetchrow(FACTS, *(values[name] for name in VALUES))
+            statement = FACTS if _names_more(at) else DIALOGUE
+            row = await self._reader.fetchrow(
+                statement.sql, *(values[name] for name in statement.names)
+            )
         return Facts.model_validate_json(row[0])
 
     async def counts(self, scope: VisibleScope) -> Counts:
@@ -95,6 +98,12 @@ class SqlReads:
             if sqlstate(error) == QUERY_CANCELED:
                 raise StatementTooSlow from error
             raise
+
+
+def _names_more(at: Coordinates) -> bool:
+    """Whether anything but a conversation and agents is asked for."""
+    one = (at.view_id, at.project_id, at.task_id, at.team_id, at.organization_id, at.workflow_id)
+    return bool(at.table_ids) or any(id is not None for id in one)
 
 
 class StatementTooSlow(Exception):
