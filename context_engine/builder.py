@@ -101,8 +101,9 @@ class Builder:
         strict: bool,
         locale: str | None,
         now: datetime,
+        context_id: str,
     ) -> Surfaced:
-        """A cold build's reading. Raises `NotFound` as `access.resolve` and `settle` do.
+        """The reading of a cold build. Raises `NotFound` as `access.resolve` and `settle` do.
 
         What is out of sight is settled after the counts, which decide on a task's row.
         """
@@ -111,7 +112,7 @@ class Builder:
         counts = await reads.counts(scope)
         surface = build_surface(scope, counts, at)
         return Surfaced(
-            surface=render(surface, locale, _told(scope, counts)),
+            surface=render(surface, locale, _told(scope, counts), context_id),
             tags=scope.tags,
             unresolved=access.settle(surface.absent, inherited, strict=strict),
             source="build",
@@ -176,8 +177,12 @@ class Builder:
         last_hash: str | None,
         now: datetime,
         remarks: tuple[str, ...],
+        clock: int | None = None,
     ) -> Built:
-        """The `AgentContext` of what was read, and its evidence."""
+        """The `AgentContext` of what was read, and its evidence.
+
+        `clock`: of the workspace, read before; evidence keeps it.
+        """
         surface = known.surface
         conversation = self._conversation(request, known)
         session = _session(effective, conversation, last_hash)
@@ -212,7 +217,7 @@ class Builder:
             generated_at=now,
             summary=summary,
             compression=_compression(conversation),
-            operator_trace={"denials": [{"what": d.what, "rule": d.rule} for d in known.denials]},
+            operator_trace=_operator_trace(known, clock),
             memory=conversation.summary or None if conversation is not None else None,
         )
 
@@ -279,6 +284,17 @@ def _trace(
         },
         "inherited": [wire_name(name) for name in effective.inherited],
         "remarks": list(remarks),
+    }
+
+
+def _operator_trace(known: Surfaced, clock: int | None) -> JsonObject:
+    """The rules that denied, and the versions. Those of a cached surface are with its build."""
+    versions: JsonObject = {"build": keys.BUILD_VERSION, "clock": clock}
+    if known.source == "surface":
+        versions["surfaceOf"] = known.surface.read_by
+    return {
+        "denials": [{"what": one.what, "rule": one.rule} for one in known.denials],
+        "versions": versions,
     }
 
 

@@ -161,23 +161,25 @@ class ContextEngine:
         raise Unavailable("build", f"not done within {self._build_timeout:g} s; try again later")
 
     async def _build(self, asked: Asked, seen: Seen | None) -> Answer:
-        surfaced = await self._surfaced(asked, seen)
+        context_id = uuid4().hex
+        surfaced = await self._surfaced(asked, seen, context_id)
         built = self._builder.assemble(
             asked.request,
             asked.effective,
             surfaced,
             scope_key=asked.scope.key,
-            context_id=uuid4().hex,
+            context_id=context_id,
             last_hash=asked.last_hash,
             now=self._now(),
             remarks=tuple(asked.remarks.said),
+            clock=seen.moment.clock if seen is not None and seen.moment is not None else None,
         )
         await self._repository.evidence(_evidence(asked, built))
         await self._keep(asked, seen, surfaced, built)
         context = answered(built.payload, built.source, 0)[1]
         return Answer(built.context_id, built.context_hash, built.source, context)
 
-    async def _surfaced(self, asked: Asked, seen: Seen | None) -> Surfaced:
+    async def _surfaced(self, asked: Asked, seen: Seen | None, context_id: str) -> Surfaced:
         """Everything read from the domain, in one snapshot of it; or the cached surface."""
         at, inherited = asked.effective.at, frozenset(asked.effective.inherited)
         strict = asked.options.strict
@@ -195,6 +197,7 @@ class ContextEngine:
                 strict=strict,
                 locale=asked.request.locale,
                 now=moment_of(seen.now_ms) if seen is not None else self._now(),
+                context_id=context_id,
             )
 
     async def _keep(

@@ -60,6 +60,8 @@ class Rendered:
     absent: tuple[Unresolved, ...]
     told: frozenset[Tag]
     """Tags of it that may leave the engine."""
+    read_by: str = ""
+    """Context id of the build that read it: its evidence has the rules that denied."""
 
     @property
     def payload(self) -> bytes:
@@ -70,6 +72,7 @@ class Rendered:
             "locale": self.locale,
             "absent": _UNRESOLVED.dump_python(self.absent, mode="json"),
             "told": sorted(self.told),
+            "readBy": self.read_by,
         }
         return "\n".join((canonical(head), *self.sections.values())).encode()
 
@@ -85,6 +88,7 @@ class Rendered:
             locale=known["locale"],
             absent=_UNRESOLVED.validate_python(known["absent"]),
             told=frozenset(map(Tag, known["told"])),
+            read_by=str(known["readBy"]),
         )
 
 
@@ -92,8 +96,13 @@ _SECTIONS = (*_SURFACE, "table")
 """The sections of a surface, in the order of their lines in the cache."""
 
 
-def render(surface: Surface, locale: str | None, told: frozenset[Tag]) -> Rendered:
-    """Writes `surface` for a request with that `locale`; `told`: its tags that may leave."""
+def render(
+    surface: Surface, locale: str | None, told: frozenset[Tag], read_by: str = ""
+) -> Rendered:
+    """Writes `surface` for a request with that `locale`.
+
+    `told`: its tags that may leave; `read_by`: the context id of the build that read it.
+    """
     dumped: dict[str, JsonValue] = surface.model_dump(mode="json", exclude={"absent"})
     traced = dumped.pop("trace")
     texts = {name: canonical(dumped[name]) for name in _SURFACE}
@@ -106,7 +115,7 @@ def render(surface: Surface, locale: str | None, told: frozenset[Tag]) -> Render
     }
     shown = locale or surface.user.locale
     lines = tuple(surface_lines(surface, shown))
-    return Rendered(texts, trace, lines, shown, surface.absent, told)
+    return Rendered(texts, trace, lines, shown, surface.absent, told, read_by)
 
 
 def size_of(text: str) -> int:

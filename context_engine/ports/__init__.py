@@ -19,10 +19,17 @@ from context_engine.ports.cache import (
     SessionWrite,
 )
 from context_engine.ports.domain import Counts, Domain, DomainReads
-from context_engine.ports.evidence import Clock, SnapshotRecord, Snapshots
+from context_engine.ports.evidence import (
+    SUMMARY_START,
+    Clock,
+    SnapshotLine,
+    SnapshotRecord,
+    Snapshots,
+)
 from context_engine.ports.outbox import OutboxBatch, OutboxRow, OutboxSource
 
 __all__ = [
+    "SUMMARY_START",
     "Clock",
     "ContextCache",
     "Counts",
@@ -42,6 +49,7 @@ __all__ = [
     "Seen",
     "SessionRecord",
     "SessionWrite",
+    "SnapshotLine",
     "SnapshotRecord",
     "Snapshots",
 ]

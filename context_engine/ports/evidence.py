@@ -31,6 +31,25 @@ class SnapshotRecord:
     trace_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotLine:
+    """A snapshot in a list: for whom, when, and how its summary begins."""
+
+    context_id: str
+    context_hash: str
+    workspace_id: str
+    user_id: str
+    source: Source
+    summary: str
+    """Its first `SUMMARY_START` characters."""
+    generated_at: datetime
+    request_id: str | None = None
+
+
+SUMMARY_START = 200
+"""Characters of a summary that a list reads."""
+
+
 class Snapshots(Protocol):
     async def save(self, record: SnapshotRecord) -> None:
         """Stores evidence. Raises `Unavailable`: evidence is not optional."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, Text, cast, delete, select
+from sqlalchemy import Row, Select, Text, cast, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.driver import driver_of
 from context_engine.adapters.sql.faults import database_faults
-from context_engine.ports import SnapshotRecord
+from context_engine.errors import NotFound
+from context_engine.ports import SUMMARY_START, SnapshotLine, SnapshotRecord
 
 _SAVE = """
 INSERT INTO snapshots (
@@ -30,6 +32,11 @@ _FIND: Select[Any] = select(
     cast(t.snapshots.c.context, Text).label("context"),
 )
 """The context is JSON already: it goes in and out as text, neither parsed nor written again."""
+
+_LINES: Select[Any] = select(
+    *(t.snapshots.c[one.name] for one in fields(SnapshotLine) if one.name != "summary"),
+    func.left(t.snapshots.c.summary, SUMMARY_START).label("summary"),
+)
 
 
 class SqlSnapshots:
@@ -67,15 +74,35 @@ class SqlSnapshots:
             row = (await connection.execute(statement)).one_or_none()
         return _record(row) if row is not None else None
 
-    async def list(self, workspace_id: str, limit: int = 20) -> Sequence[SnapshotRecord]:
-        """The newest snapshots of a workspace, newest first. Raises `Unavailable`."""
-        statement = (
-            _FIND.where(t.snapshots.c.workspace_id == workspace_id)
-            .order_by(t.snapshots.c.generated_at.desc(), t.snapshots.c.context_id)
-            .limit(limit)
-        )
+    async def list(
+        self,
+        workspace_id: str | None = None,
+        *,
+        user_id: str | None = None,
+        since: datetime | None = None,
+        before: str | None = None,
+        limit: int = 20,
+    ) -> Sequence[SnapshotLine]:
+        """The newest snapshots, newest first, of one workspace and user or of all.
+
+        `before` is a context id: the page goes on with what is older than it. Raises `NotFound`
+        where there is no such snapshot (any more), `Unavailable`.
+        """
+        c = t.snapshots.c
+        place = tuple_(c.generated_at, c.context_id)
+        statement = _LINES.order_by(c.generated_at.desc(), c.context_id.desc()).limit(limit)
+        for column, wanted in ((c.workspace_id, workspace_id), (c.user_id, user_id)):
+            if wanted is not None:
+                statement = statement.where(column == wanted)
+        if since is not None:
+            statement = statement.where(c.generated_at >= since)
         async with database_faults(), self._single.connect() as connection:
-            return [_record(row) for row in await connection.execute(statement)]
+            if before is not None:
+                at = select(c.generated_at).where(c.context_id == before)
+                if (moment := (await connection.execute(at)).scalar_one_or_none()) is None:
+                    raise NotFound("context", before)
+                statement = statement.where(place < tuple_(moment, before))
+            return [SnapshotLine(**row._mapping) for row in await connection.execute(statement)]
 
     async def clean(self, before: datetime, *, limit: int = 500) -> int:
         """Removes the oldest that were generated before, at most `limit`; how many.

@@ -1,0 +1,30 @@
+"""Reading evidence: what the engine told, compared, and a dialogue beside what was told of it.
+
+Nothing here decides on access, and nothing here is ever put into an answer.
+"""
+
+from context_engine.evidence.contexts import ContextDiff, SectionDiff, compare
+from context_engine.evidence.denials import Denied, denied, versions_of
+from context_engine.evidence.dialogue import Held, Original, Told, held_by, originals
+from context_engine.evidence.diff import MISSING, Change, Item, Missing, applied, diff, path_text
+
+__all__ = [
+    "MISSING",
+    "Change",
+    "ContextDiff",
+    "Denied",
+    "Held",
+    "Item",
+    "Missing",
+    "Original",
+    "SectionDiff",
+    "Told",
+    "applied",
+    "compare",
+    "denied",
+    "diff",
+    "held_by",
+    "originals",
+    "path_text",
+    "versions_of",
+]
