@@ -4,9 +4,18 @@ Nothing here decides on access, and nothing here is ever put into an answer.
 """
 
 from context_engine.evidence.contexts import ContextDiff, SectionDiff, compare
-from context_engine.evidence.denials import Denied, denied, versions_of
+from context_engine.evidence.denials import Denied, denied, surface_of, versions_of
 from context_engine.evidence.dialogue import Held, Original, Told, held_by, originals
-from context_engine.evidence.diff import MISSING, Change, Item, Missing, applied, diff, path_text
+from context_engine.evidence.diff import (
+    MISSING,
+    Change,
+    Item,
+    Missing,
+    applied,
+    change_json,
+    diff,
+    path_text,
+)
 
 __all__ = [
     "MISSING",
@@ -20,11 +29,13 @@ __all__ = [
     "SectionDiff",
     "Told",
     "applied",
+    "change_json",
     "compare",
     "denied",
     "diff",
     "held_by",
     "originals",
     "path_text",
+    "surface_of",
     "versions_of",
 ]

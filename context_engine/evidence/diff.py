@@ -190,7 +190,7 @@ def path_text(path: Path) -> str:
     return "".join(parts)
 
 
-def as_json(change: Change) -> JsonObject:
+def change_json(change: Change) -> JsonObject:
     """A change for programs; a side without a value is left out."""
     sides: Mapping[str, Value] = {"old": change.old, "new": change.new}
     known: JsonObject = {name: one for name, one in sides.items() if one is not MISSING}

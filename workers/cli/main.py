@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from context_engine.errors import ContextEngineError
-from workers.cli import admin, ask, dev, domain, imports, watch, worker
+from workers.cli import admin, ask, conversation, dev, domain, imports, snapshot, watch, worker
 from workers.cli.program import typed
 from workers.cli.shared import error_json, leave, show_json, wants_json
 
@@ -38,6 +38,8 @@ app.command("schema")(admin.schema)
 app.add_typer(worker.app, name="worker")
 app.add_typer(domain.app, name="domain")
 app.add_typer(imports.app, name="import")
+app.add_typer(snapshot.app, name="snapshot")
+app.add_typer(conversation.app, name="conversation")
 
 
 CODES = (

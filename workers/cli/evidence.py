@@ -1,0 +1,173 @@
+"""What the commands on evidence share: finding a snapshot, bounds, and words for people."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Optional, TypedDict, TypeVar
+
+import typer
+from rich.text import Text
+
+from context_engine.errors import InvalidRequest, NotFound
+from workers.cli.shared import config, console, run, stderr
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from context_engine.bootstrap import Parts
+    from context_engine.evidence import Denied
+    from context_engine.models.base import JsonObject
+    from context_engine.ports import SnapshotRecord
+
+T = TypeVar("T")
+
+WHICH = "Context id, or `latest` of all, `latest~1` for the one before it."
+ContextId = Annotated[str, typer.Argument(metavar="CONTEXT_ID", help=WHICH)]
+Operator = Annotated[
+    bool, typer.Option("--operator", help="With the rules that denied: never for agents.")
+]
+Words = Optional[str]  # noqa: UP045 - typer reads this at run time
+
+FOR_OPERATORS = (
+    "For operators only: the rules that denied were never told to the agent. Keep them from it."
+)
+
+VALUE_CHARS = 100
+"""Longest value on a terminal, in characters."""
+
+JSON_CHARS = 4_000
+"""Longest value of a difference as JSON, in characters."""
+
+_LATEST = re.compile(r"latest(?:~(\d{1,3}))?")
+_AGO = re.compile(r"(\d{1,6})([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+class Plain(TypedDict):
+    """How lines with ids and names go to the terminal: as they are."""
+
+    markup: bool
+    highlight: bool
+    soft_wrap: bool
+
+
+PLAIN: Plain = {"markup": False, "highlight": False, "soft_wrap": True}
+
+
+def with_parts(work: Callable[[Parts], Awaitable[T]]) -> T:
+    """Runs `work` over the parts of this process; says that it reads, where that takes long."""
+    from context_engine import bootstrap
+
+    async def go() -> T:
+        async with bootstrap.parts(config()) as wired:
+            return await work(wired)
+
+    with stderr.status("reading evidence"):
+        return run(go())
+
+
+async def snapshot_of(wired: Parts, context_id: str) -> SnapshotRecord:
+    """By its id, or as `latest`, `latest~1`. Raises `NotFound`, with what to look at."""
+    found = None
+    if (counted := _LATEST.fullmatch(context_id)) is not None:
+        back = int(counted[1] or 0)
+        newest = await wired.snapshots.list(limit=back + 1)
+        if len(newest) > back:
+            found = await wired.snapshots.get(newest[back].context_id)
+    else:
+        found = await wired.snapshots.get(context_id)
+    if found is None:
+        raise NoSnapshot(context_id, wired.settings.snapshot_retention_days)
+    return found
+
+
+class NoSnapshot(NotFound):
+    """No evidence under this id, or none any more."""
+
+    def __init__(self, context_id: str, days: int) -> None:
+        super().__init__("context", context_id)
+        self.message += (
+            f"; evidence is kept for {days} days."
+            " `context-engine snapshot list` shows what there is."
+        )
+
+
+async def denials_of(wired: Parts, record: SnapshotRecord) -> tuple[Denied, ...]:
+    """The rules that denied, those of a cached surface with them, as far as they are kept."""
+    from context_engine.evidence import denied, surface_of
+
+    at = surface_of(record)
+    return denied(record, await wired.snapshots.get(at) if at else None)
+
+
+def parsed(record: SnapshotRecord) -> JsonObject:
+    """The context as it was told."""
+    context: JsonObject = json.loads(record.context)
+    return context
+
+
+def versions_json(record: SnapshotRecord, context: JsonObject) -> JsonObject:
+    from context_engine.evidence import versions_of
+
+    return {"schema": context.get("schemaVersion"), **versions_of(record)}
+
+
+def moment(text: str | None, option: str = "--since") -> datetime | None:
+    """A time, or how long ago: `2026-05-01`, `2026-05-01T09:30`, `90m`, `2d`.
+
+    Raises `InvalidRequest`.
+    """
+    if text is None:
+        return None
+    try:
+        if (ago := _AGO.fullmatch(text)) is not None:
+            return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        raise InvalidRequest(
+            "no time; write 2026-05-01, 2026-05-01T09:30, 90m or 2d", field=option
+        ) from None
+
+
+def clock(at: datetime) -> str:
+    """Local time, to the second."""
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def line(text: str) -> None:
+    """A line as it is; what users chose in it is cleaned by the caller."""
+    console.print(text, **PLAIN)
+
+
+def said(text: str, style: str = "") -> Text:
+    """Words of a user for a terminal: on one line, bounded, without what could steer it."""
+    from context_engine.wording import bounded, clean
+
+    return Text(bounded(clean(text), VALUE_CHARS), style=style)
+
+
+def value_text(value: JsonValue) -> str:
+    """A JSON value on one line, bounded."""
+    from context_engine.wording import bounded, clean
+
+    return bounded(clean(json.dumps(value, ensure_ascii=False)), VALUE_CHARS)
+
+
+def bounded_json(value: JsonValue) -> JsonValue:
+    """A JSON value, or how it begins where it is too long."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= JSON_CHARS:
+        return value
+    return {"truncated": True, "chars": len(text), "start": text[:JSON_CHARS]}
+
+
+def warn_operator(text: str = FOR_OPERATORS) -> None:
+    """On stderr, so that it is told with --json too."""
+    stderr.print(text, style="yellow", **PLAIN)
+
+
+def denial_json(one: Denied) -> JsonObject:
+    return {"what": one.what, "rule": one.rule, "readBy": one.read_by}

@@ -1,0 +1,335 @@
+"""`snapshot …`: what the engine told an agent, when, for whom, and how that changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from pydantic import ValidationError
+from rich.table import Table
+from rich.text import Text
+
+from workers.cli.evidence import (
+    FOR_OPERATORS,
+    ContextId,
+    Operator,
+    Words,
+    bounded_json,
+    clock,
+    denial_json,
+    denials_of,
+    line,
+    moment,
+    parsed,
+    said,
+    snapshot_of,
+    value_text,
+    versions_json,
+    warn_operator,
+    with_parts,
+)
+from workers.cli.shared import JsonFlag, console, leave, show_json
+
+if TYPE_CHECKING:
+    from context_engine.bootstrap import Parts
+    from context_engine.errors import InvalidRequest
+    from context_engine.evidence import Change, ContextDiff, Denied, SectionDiff
+    from context_engine.models.base import JsonObject
+    from context_engine.ports import SnapshotLine, SnapshotRecord
+
+app = typer.Typer(no_args_is_help=True, help="Evidence: what the engine told an agent.")
+
+MOST = 1_000
+"""Snapshots that one page lists at most."""
+
+SHOWN_CHANGES = 12
+"""Changes of one section on a terminal; --json has all."""
+
+SIGNS = {"appeared": "+", "went": "-", "changed": "~", "reordered": "="}
+STYLES = {"appeared": "green", "went": "red", "changed": "yellow", "reordered": "dim"}
+
+
+@app.command("list")
+def list_(
+    workspace: Annotated[Words, typer.Option(help="Only this workspace.")] = None,
+    user: Annotated[Words, typer.Option(help="Only what was told for this user.")] = None,
+    since: Annotated[
+        Words, typer.Option(help="Not older: 2026-05-01, 2026-05-01T09:30, or 90m, 2d ago.")
+    ] = None,
+    before: Annotated[
+        Words, typer.Option(help="The next page: what is older than this context id.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MOST, help="How many at most.")] = 20,
+    as_json: JsonFlag = False,
+) -> None:
+    """Lists what the engine told agents, the newest first. Cached answers repeat a context id.
+
+    Example: context-engine snapshot list --workspace ws-delivery --user usr-ana --since 2h
+    """
+
+    async def found(wired: Parts) -> list[SnapshotLine]:
+        return list(
+            await wired.snapshots.list(
+                workspace, user_id=user, since=moment(since), before=before, limit=limit
+            )
+        )
+
+    lines = with_parts(found)
+    if as_json:
+        show_json([_line_json(one) for one in lines])
+        return
+    if not lines:
+        line("nothing is kept that fits; leave an option out, or build a context first")
+        return
+    console.print(_listed(lines, one_workspace=workspace is not None))
+    if len(lines) == limit:
+        line(f"older ones: add --before {lines[-1].context_id}")
+
+
+def _listed(lines: list[SnapshotLine], *, one_workspace: bool) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("told", no_wrap=True)
+    table.add_column("for", overflow="fold")
+    table.add_column("source")
+    table.add_column("context", overflow="fold", min_width=32)
+    table.add_column("hash, request, and how its summary begins", overflow="fold")
+    for one in lines:
+        whom = one.user_id if one_workspace else f"{one.user_id} in {one.workspace_id}"
+        request = f" {one.request_id}" if one.request_id else ""
+        about = Text.assemble(
+            (one.context_hash[:12], "cyan"), said(request, "dim"), " ", said(one.summary)
+        )
+        table.add_row(clock(one.generated_at), said(whom), one.source, one.context_id, about)
+    return table
+
+
+def _line_json(one: SnapshotLine) -> JsonObject:
+    return {
+        "contextId": one.context_id,
+        "contextHash": one.context_hash,
+        "workspaceId": one.workspace_id,
+        "userId": one.user_id,
+        "source": one.source,
+        "requestId": one.request_id,
+        "generatedAt": one.generated_at.isoformat(),
+        "summaryStart": one.summary,
+    }
+
+
+# -- show --------------------------------------------------------------------------------------
+
+
+@app.command("show")
+def show(context_id: ContextId, operator: Operator = False, as_json: JsonFlag = False) -> None:
+    """Shows a context as it was told, from which versions it was made, and why it is as it is.
+
+    Example: context-engine snapshot show latest --operator
+    """
+
+    async def found(wired: Parts) -> tuple[SnapshotRecord, tuple[Denied, ...] | None]:
+        record = await snapshot_of(wired, context_id)
+        return record, await denials_of(wired, record) if operator else None
+
+    record, denials = with_parts(found)
+    if operator:
+        warn_operator()
+    if as_json:
+        show_json(_record_json(record, denials))
+    else:
+        _show(record, denials)
+
+
+def _record_json(record: SnapshotRecord, denials: tuple[Denied, ...] | None) -> JsonObject:
+    context = parsed(record)
+    shown: JsonObject = {
+        "contextId": record.context_id,
+        "contextHash": record.context_hash,
+        "workspaceId": record.workspace_id,
+        "userId": record.user_id,
+        "scopeKey": record.scope_key,
+        "source": record.source,
+        "generatedAt": record.generated_at.isoformat(),
+        "requestId": record.request_id,
+        "traceId": record.trace_id,
+        "versions": versions_json(record, context),
+        "compression": record.compression,
+        "context": context,
+    }
+    if denials is not None:
+        listed = [denial_json(one) for one in denials]
+        shown["operator"] = {"notice": FOR_OPERATORS, "denials": [*listed]}
+    return shown
+
+
+def _show(record: SnapshotRecord, denials: tuple[Denied, ...] | None) -> None:
+    from context_engine.models import AgentContext
+    from workers.show import context_panel
+
+    try:
+        context = AgentContext.model_validate_json(record.context)
+    except ValidationError:
+        leave(_other_contract(record))
+    head = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    head.add_column(style="dim", no_wrap=True)
+    head.add_column(overflow="fold")
+    head.add_row("context", record.context_id)
+    head.add_row("told", clock(record.generated_at))
+    head.add_row("for", said(f"{record.user_id} in {record.workspace_id}"))
+    for name, value in (("request", record.request_id), ("trace", record.trace_id)):
+        if value:
+            head.add_row(name, said(value))
+    head.add_row("versions", said(_pairs(versions_json(record, parsed(record)))))
+    if record.compression:
+        head.add_row("dialogue", Text(_pairs(record.compression)))
+    console.print(head)
+    console.print(context_panel(context))
+    if denials is not None:
+        _show_denials(denials)
+
+
+def _pairs(values: JsonObject) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
+
+
+def _other_contract(record: SnapshotRecord) -> InvalidRequest:
+    from context_engine.errors import InvalidRequest
+
+    return InvalidRequest(
+        f"{record.context_id} follows another version of the contract; show it with --json",
+        field="CONTEXT_ID",
+    )
+
+
+def _show_denials(denials: tuple[Denied, ...]) -> None:
+    table = Table(title="rules that denied, for operators", title_justify="left")
+    for name in ("what", "rule", "read by the build of"):
+        table.add_column(name, overflow="fold")
+    for one in denials:
+        table.add_row(said(one.what), said(one.rule), one.read_by)
+    if denials:
+        console.print(table)
+    else:
+        line("no rule denied anything that was asked for")
+
+
+# -- diff --------------------------------------------------------------------------------------
+
+
+@app.command("diff")
+def diff(
+    old: Annotated[
+        str, typer.Argument(metavar="OLD", help="The earlier one: a context id, or `latest~1`.")
+    ],
+    new: Annotated[
+        str, typer.Argument(metavar="NEW", help="The later one: a context id, or `latest`.")
+    ],
+    operator: Operator = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compares two contexts section by section: what appeared, went and changed, and why.
+
+    Example: context-engine snapshot diff latest~1 latest --operator
+    """
+    from context_engine.evidence import compare
+
+    async def found(wired: Parts) -> tuple[SnapshotRecord, SnapshotRecord, ContextDiff]:
+        records = [await snapshot_of(wired, id) for id in (old, new)]
+        rules = [await denials_of(wired, one) if operator else () for one in records]
+        one, other = records
+        return one, other, compare(parsed(one), parsed(other), (rules[0], rules[1]))
+
+    one, other, differs = with_parts(found)
+    if operator:
+        warn_operator()
+    if as_json:
+        show_json(_diff_json(one, other, differs, operator=operator))
+    else:
+        _show_diff(one, other, differs)
+
+
+def _diff_json(
+    one: SnapshotRecord, other: SnapshotRecord, differs: ContextDiff, *, operator: bool
+) -> JsonObject:
+    shown: JsonObject = {
+        "old": _side_json(one),
+        "new": _side_json(other),
+        "same": not differs.sections and not differs.head,
+        "head": [_change_json(change) for change in differs.head],
+        "sections": [_section_json(section, operator=operator) for section in differs.sections],
+    }
+    return shown | ({"notice": FOR_OPERATORS} if operator else {})
+
+
+def _side_json(record: SnapshotRecord) -> JsonObject:
+    return {
+        "contextId": record.context_id,
+        "contextHash": record.context_hash,
+        "userId": record.user_id,
+        "workspaceId": record.workspace_id,
+        "source": record.source,
+        "generatedAt": record.generated_at.isoformat(),
+        "versions": versions_json(record, parsed(record)),
+    }
+
+
+def _section_json(section: SectionDiff, *, operator: bool) -> JsonObject:
+    shown: JsonObject = {
+        "section": section.name,
+        "kind": section.kind,
+        "before": section.before.model_dump(mode="json") if section.before else None,
+        "after": section.after.model_dump(mode="json") if section.after else None,
+        "why": list(section.why),
+        "changes": [_change_json(change) for change in section.changes],
+    }
+    return shown | ({"denials": list(section.denials)} if operator else {})
+
+
+def _change_json(change: Change) -> JsonObject:
+    from context_engine.evidence import change_json
+
+    return {
+        name: bounded_json(value) if name in ("old", "new") else value
+        for name, value in change_json(change).items()
+    }
+
+
+def _show_diff(one: SnapshotRecord, other: SnapshotRecord, differs: ContextDiff) -> None:
+    for sign, record in (("-", one), ("+", other)):
+        whom = said(f"{record.user_id} in {record.workspace_id}").plain
+        versions = _pairs(versions_json(record, parsed(record)))
+        line(f"{sign} {record.context_id}  {clock(record.generated_at)}  {record.source}  {whom}")
+        console.print(said(f"  {record.context_hash[:12]}, {versions}", "dim"))
+    for change in differs.head:
+        console.print(_change_line(change))
+    if not differs.sections:
+        line("no difference in content")
+    for section in differs.sections:
+        _show_section(section)
+
+
+def _show_section(section: SectionDiff) -> None:
+    console.print()
+    console.print(
+        Text.assemble(
+            (section.name, "bold"), "  ", (section.kind, STYLES[section.kind]),
+        )
+    )  # fmt: skip
+    for why in section.why:
+        console.print(said(f"  {why}", "dim"))
+    for rule in section.denials:
+        console.print(Text.assemble(("  operator: ", "yellow"), said(rule)))
+    for change in section.changes[:SHOWN_CHANGES]:
+        console.print(_change_line(change))
+    if (more := len(section.changes) - SHOWN_CHANGES) > 0:
+        line(f"  ... {more} more; --json has them")
+
+
+def _change_line(change: Change) -> Text:
+    from context_engine.evidence import Missing, path_text
+
+    shown = [value_text(one) for one in (change.old, change.new) if not isinstance(one, Missing)]
+    if change.kind in ("appeared", "went") and len(shown) == 2:
+        shown = [shown[change.kind == "appeared"]]
+    where = said(path_text(change.path)).plain
+    text = f"  {SIGNS[change.kind]} {where}{': ' if where else ''}{' -> '.join(shown)}"
+    return Text(text, style=STYLES[change.kind])
