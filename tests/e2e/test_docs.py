@@ -25,7 +25,7 @@ from tests.support.documents import (
 from workers.cli.main import app
 from workers.seed import Seeded, seed
 
-RUN = {"build", "emit", "topics", "migrate", "domain", "schema"}
+RUN = {"build", "emit", "topics", "migrate", "domain", "schema", "snapshot", "conversation"}
 """Commands that end by themselves and need no more than a house. The rest has tests of its own."""
 
 REFUSED = 65

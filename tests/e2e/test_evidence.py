@@ -122,9 +122,13 @@ async def test_what_is_not_there_is_refused_with_its_remedy(
     for words, code, part in (
         (("snapshot", "show", "no-such"), "not_found", "snapshot list"),
         (("snapshot", "diff", "no-such", "latest"), "not_found", "kept for 30 days"),
-        (("snapshot", "list", "--before", "no-such"), "not_found", "no-such"),
+        (("snapshot", "list", "--before", "no-such"), "not_found", "snapshot list"),
         (("snapshot", "list", "--since", "soon"), "invalid_request", "2d"),
-        (("conversation", "show", "no-such"), "not_found", "no-such"),
+        (
+            ("conversation", "show", "no-such", "--workspace", "w", "--actor", "ana"),
+            "not_found",
+            "conversation list",
+        ),
     ):
         refused = await shell.json(*words, code=65)
         assert refused["code"] == code

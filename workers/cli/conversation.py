@@ -119,7 +119,14 @@ async def _read(
     from context_engine.keys import Coordinates
 
     here = Coordinates(workspace, actor, conversation_id=conversation_id)
-    scope = access.resolve(await wired.domain.facts(here, tail=limit), here)
+    try:
+        scope = access.resolve(await wired.domain.facts(here, tail=limit), here)
+    except NotFound as missing:
+        missing.message += (
+            "; `context-engine domain conversation list` shows what there is, by --actor and"
+            " --workspace"
+        )
+        raise
     if scope.conversation is None:
         raise NotFound("conversation", conversation_id)
     messages = originals(scope.conversation, limit)

@@ -68,9 +68,10 @@ def list_(
     """
 
     async def found(wired: Parts) -> list[SnapshotLine]:
+        after = (await snapshot_of(wired, before)).context_id if before is not None else None
         return list(
             await wired.snapshots.list(
-                workspace, user_id=user, since=moment(since), before=before, limit=limit
+                workspace, user_id=user, since=moment(since), before=after, limit=limit
             )
         )
 
