@@ -46,7 +46,7 @@ class SnapshotLine:
     request_id: str | None = None
 
 
-SUMMARY_START = 200
+SUMMARY_START = 400
 """Characters of a summary that a list reads."""
 
 

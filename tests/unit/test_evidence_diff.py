@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from context_engine.errors import InvalidRequest
 from context_engine.evidence import (
     MISSING,
     Change,
@@ -19,6 +22,7 @@ from context_engine.evidence import (
     diff,
     path_text,
 )
+from workers.cli.evidence import VALUE_CHARS, bounded_json, differing, moment
 
 NAMES = st.sampled_from(["a", "b", "id", "name"])
 LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, "", "x", "y"])
@@ -165,3 +169,37 @@ def test_another_schema_or_scope_is_told_first() -> None:
     found = compare(context(), context(scopeKey="other"))
     assert [path_text(one.path) for one in found.head] == ["scopeKey"]
     assert found.sections == ()
+
+
+# -- for people ----------------------------------------------------------------------------------
+
+
+def test_texts_are_compared_line_by_line() -> None:
+    """What steers a terminal is gone; a long line starts where it differs."""
+    found = list(differing("same\nold \x1b[31m", "same\nnew\nmore"))
+    assert found == [("-", "old [31m"), ("+", "new"), ("+", "more")]
+    (one, other) = differing("x" * 300 + "a", "x" * 300 + "b")
+    assert (one[0], one[1][0], one[1][-1], len(one[1])) == ("-", "…", "a", VALUE_CHARS // 2 + 2)
+    assert other[1][-1] == "b"
+
+
+@pytest.mark.parametrize("text", ["soon", "2x", "2026-13-01", "999999d", "-1h"])
+def test_a_time_that_is_none_is_refused_with_its_remedy(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="--since: no time; write 2026-05-01"):
+        moment(text)
+
+
+def test_a_time_is_a_date_or_how_long_ago() -> None:
+    """With a time zone in any case."""
+    assert moment(None) is None
+    assert moment("2026-05-01T09:30+00:00") == datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
+    ago = moment("90m")
+    assert ago is not None
+    assert timedelta(minutes=90) <= datetime.now(UTC) - ago < timedelta(minutes=91)
+
+
+def test_a_long_value_is_only_begun_in_json() -> None:
+    assert bounded_json({"a": 1}) == {"a": 1}
+    cut = bounded_json("x" * 9_000)
+    assert isinstance(cut, dict)
+    assert (cut["truncated"], cut["chars"]) == (True, 9_002)

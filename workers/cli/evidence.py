@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from difflib import SequenceMatcher
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Annotated, Optional, TypedDict, TypeVar
 
 import typer
@@ -147,6 +149,27 @@ def said(text: str, style: str = "") -> Text:
     from context_engine.wording import bounded, clean
 
     return Text(bounded(clean(text), VALUE_CHARS), style=style)
+
+
+def differing(old: str, new: str) -> Iterator[tuple[str, str]]:
+    """Two texts, as the lines that are in one alone, with the sign of their side.
+
+    A line starts where it differs, if that is far in.
+    """
+    from context_engine.wording import bounded, clean
+
+    before, after = old.splitlines() or [""], new.splitlines() or [""]
+    for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        ours, theirs = before[i:j], after[k:m]
+        skipped = 0
+        if len(ours) == len(theirs) == 1:
+            skipped = max(0, len(commonprefix([*ours, *theirs])) - VALUE_CHARS // 2)
+        for sign, lines in (("-", ours), ("+", theirs)):
+            for text in lines:
+                shown = ("…" if skipped else "") + clean(text[skipped:])
+                yield sign, bounded(shown, VALUE_CHARS)
 
 
 def value_text(value: JsonValue) -> str:

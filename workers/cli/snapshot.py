@@ -18,6 +18,7 @@ from workers.cli.evidence import (
     clock,
     denial_json,
     denials_of,
+    differing,
     line,
     moment,
     parsed,
@@ -93,15 +94,23 @@ def _listed(lines: list[SnapshotLine], *, one_workspace: bool) -> Table:
     table.add_column("for", overflow="fold")
     table.add_column("source")
     table.add_column("context", overflow="fold", min_width=32)
-    table.add_column("hash, request, and how its summary begins", overflow="fold")
+    table.add_column("hash, request, summary", overflow="fold")
     for one in lines:
         whom = one.user_id if one_workspace else f"{one.user_id} in {one.workspace_id}"
-        request = f" {one.request_id}" if one.request_id else ""
         about = Text.assemble(
-            (one.context_hash[:12], "cyan"), said(request, "dim"), " ", said(one.summary)
-        )
+            (one.context_hash[:12], "cyan"), " ", said(one.request_id or "", "dim"), "\n",
+            said(_first_words(one.summary)),
+        )  # fmt: skip
         table.add_row(clock(one.generated_at), said(whom), one.source, one.context_id, about)
     return table
+
+
+def _first_words(summary: str) -> str:
+    """Of what it says of this context: each begins with the sentence on what a context is not."""
+    from context_engine.wording import LANGUAGES, boundary
+
+    first, _, rest = summary.partition("\n")
+    return rest if first in {boundary(language) for language in LANGUAGES} else summary
 
 
 def _line_json(one: SnapshotLine) -> JsonObject:
@@ -299,9 +308,9 @@ def _show_diff(one: SnapshotRecord, other: SnapshotRecord, differs: ContextDiff)
         whom = said(f"{record.user_id} in {record.workspace_id}").plain
         versions = _pairs(versions_json(record, parsed(record)))
         line(f"{sign} {record.context_id}  {clock(record.generated_at)}  {record.source}  {whom}")
-        console.print(said(f"  {record.context_hash[:12]}, {versions}", "dim"))
+        console.print(Text("  ").append(said(f"{record.context_hash[:12]}, {versions}", "dim")))
     for change in differs.head:
-        console.print(_change_line(change))
+        _show_change(change)
     if not differs.sections:
         line("no difference in content")
     for section in differs.sections:
@@ -316,21 +325,28 @@ def _show_section(section: SectionDiff) -> None:
         )
     )  # fmt: skip
     for why in section.why:
-        console.print(said(f"  {why}", "dim"))
+        console.print(Text("  ").append(said(why, "dim")))
     for rule in section.denials:
         console.print(Text.assemble(("  operator: ", "yellow"), said(rule)))
     for change in section.changes[:SHOWN_CHANGES]:
-        console.print(_change_line(change))
+        _show_change(change)
     if (more := len(section.changes) - SHOWN_CHANGES) > 0:
         line(f"  ... {more} more; --json has them")
 
 
-def _change_line(change: Change) -> Text:
+def _show_change(change: Change) -> None:
     from context_engine.evidence import Missing, path_text
 
+    where = said(path_text(change.path)).plain
+    if isinstance(change.old, str) and isinstance(change.new, str):
+        console.print(Text(f"  ~ {where}".rstrip(), style=STYLES["changed"]))
+        for sign, text in differing(change.old, change.new):
+            style = STYLES["went" if sign == "-" else "appeared"]
+            console.print(Text(f"    {sign} {text}", style=style))
+        return
     shown = [value_text(one) for one in (change.old, change.new) if not isinstance(one, Missing)]
     if change.kind in ("appeared", "went") and len(shown) == 2:
         shown = [shown[change.kind == "appeared"]]
-    where = said(path_text(change.path)).plain
-    text = f"  {SIGNS[change.kind]} {where}{': ' if where else ''}{' -> '.join(shown)}"
-    return Text(text, style=STYLES[change.kind])
+    values = " -> ".join(shown)
+    text = f"  {SIGNS[change.kind]} {where}{': ' if where else ''}{values}"
+    console.print(Text(text, style=STYLES[change.kind]))
