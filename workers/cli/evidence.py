@@ -7,7 +7,6 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Annotated, Optional, TypedDict, TypeVar
 
 import typer
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WHICH = "Context id, or `latest` of all, `latest~1` for the one before it."
-ContextId = Annotated[str, typer.Argument(metavar="CONTEXT_ID", help=WHICH)]
+ContextId = Annotated[str, typer.Argument(metavar="CONTEXT", help=WHICH)]
 Operator = Annotated[
     bool, typer.Option("--operator", help="With the rules that denied: never for agents.")
 ]
@@ -39,6 +38,9 @@ FOR_OPERATORS = (
 
 VALUE_CHARS = 100
 """Longest value on a terminal, in characters."""
+
+MOST_LINES = 200
+"""Lines of a text that are compared."""
 
 JSON_CHARS = 4_000
 """Longest value of a difference as JSON, in characters."""
@@ -154,22 +156,27 @@ def said(text: str, style: str = "") -> Text:
 def differing(old: str, new: str) -> Iterator[tuple[str, str]]:
     """Two texts, as the lines that are in one alone, with the sign of their side.
 
-    A line starts where it differs, if that is far in.
+    A line starts where it differs, if that is far in; of either, the first lines are compared.
     """
     from context_engine.wording import bounded, clean
 
-    before, after = old.splitlines() or [""], new.splitlines() or [""]
+    before, after = ((one.splitlines() or [""])[:MOST_LINES] for one in (old, new))
     for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
         ours, theirs = before[i:j], after[k:m]
         skipped = 0
         if len(ours) == len(theirs) == 1:
-            skipped = max(0, len(commonprefix([*ours, *theirs])) - VALUE_CHARS // 2)
+            skipped = max(0, _same_start(ours[0], theirs[0]) - VALUE_CHARS // 2)
         for sign, lines in (("-", ours), ("+", theirs)):
             for text in lines:
                 shown = ("…" if skipped else "") + clean(text[skipped:])
                 yield sign, bounded(shown, VALUE_CHARS)
+
+
+def _same_start(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def value_text(value: JsonValue) -> str:

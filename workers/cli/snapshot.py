@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -206,7 +207,7 @@ def _other_contract(record: SnapshotRecord) -> InvalidRequest:
 
     return InvalidRequest(
         f"{record.context_id} follows another version of the contract; show it with --json",
-        field="CONTEXT_ID",
+        field="CONTEXT",
     )
 
 
@@ -340,7 +341,7 @@ def _show_change(change: Change) -> None:
     where = said(path_text(change.path)).plain
     if isinstance(change.old, str) and isinstance(change.new, str):
         console.print(Text(f"  ~ {where}".rstrip(), style=STYLES["changed"]))
-        for sign, text in differing(change.old, change.new):
+        for sign, text in islice(differing(change.old, change.new), SHOWN_CHANGES):
             style = STYLES["went" if sign == "-" else "appeared"]
             console.print(Text(f"    {sign} {text}", style=style))
         return
