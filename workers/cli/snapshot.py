@@ -92,17 +92,16 @@ def list_(
 def _listed(lines: list[SnapshotLine], *, one_workspace: bool) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("told", no_wrap=True)
-    table.add_column("for", overflow="fold")
-    table.add_column("source")
-    table.add_column("context", overflow="fold", min_width=32)
-    table.add_column("hash, request, summary", overflow="fold")
+    table.add_column("source", no_wrap=True)
+    table.add_column("context, for whom; hash, request; summary", overflow="fold")
     for one in lines:
         whom = one.user_id if one_workspace else f"{one.user_id} in {one.workspace_id}"
         about = Text.assemble(
-            (one.context_hash[:12], "cyan"), " ", said(one.request_id or "", "dim"), "\n",
+            (one.context_id, "bold"), "  ", said(whom), "\n",
+            (one.context_hash[:12], "cyan"), "  ", said(one.request_id or "", "dim"), "\n",
             said(_first_words(one.summary)),
         )  # fmt: skip
-        table.add_row(clock(one.generated_at), said(whom), one.source, one.context_id, about)
+        table.add_row(clock(one.generated_at), one.source, about)
     return table
 
 
@@ -340,7 +339,8 @@ def _show_change(change: Change) -> None:
 
     where = said(path_text(change.path)).plain
     if isinstance(change.old, str) and isinstance(change.new, str):
-        console.print(Text(f"  ~ {where}".rstrip(), style=STYLES["changed"]))
+        if where:
+            console.print(Text(f"  ~ {where}", style=STYLES["changed"]))
         for sign, text in islice(differing(change.old, change.new), SHOWN_CHANGES):
             style = STYLES["went" if sign == "-" else "appeared"]
             console.print(Text(f"    {sign} {text}", style=style))
