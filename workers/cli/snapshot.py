@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,27 +14,25 @@ from workers.cli.evidence import (
     ContextId,
     Operator,
     Words,
-    bounded_json,
     clock,
     denial_json,
     denials_of,
-    differing,
     line,
     moment,
     parsed,
     said,
     snapshot_of,
-    value_text,
     versions_json,
     warn_operator,
     with_parts,
 )
 from workers.cli.shared import JsonFlag, console, leave, show_json
+from workers.cli.snapshot_diff import diff_json, pairs, show_diff
 
 if TYPE_CHECKING:
     from context_engine.bootstrap import Parts
     from context_engine.errors import InvalidRequest
-    from context_engine.evidence import Change, ContextDiff, Denied, SectionDiff
+    from context_engine.evidence import ContextDiff, Denied
     from context_engine.models.base import JsonObject
     from context_engine.ports import SnapshotLine, SnapshotRecord
 
@@ -43,12 +40,6 @@ app = typer.Typer(no_args_is_help=True, help="Evidence: what the engine told an 
 
 MOST = 1_000
 """Snapshots that one page lists at most."""
-
-SHOWN_CHANGES = 12
-"""Changes of one section on a terminal; --json has all."""
-
-SIGNS = {"appeared": "+", "went": "-", "changed": "~", "reordered": "="}
-STYLES = {"appeared": "green", "went": "red", "changed": "yellow", "reordered": "dim"}
 
 
 @app.command("list")
@@ -188,17 +179,13 @@ def _show(record: SnapshotRecord, denials: tuple[Denied, ...] | None) -> None:
     for name, value in (("request", record.request_id), ("trace", record.trace_id)):
         if value:
             head.add_row(name, said(value))
-    head.add_row("versions", said(_pairs(versions_json(record, parsed(record)))))
+    head.add_row("versions", said(pairs(versions_json(record, parsed(record)))))
     if record.compression:
-        head.add_row("dialogue", Text(_pairs(record.compression)))
+        head.add_row("dialogue", Text(pairs(record.compression)))
     console.print(head)
     console.print(context_panel(context))
     if denials is not None:
         _show_denials(denials)
-
-
-def _pairs(values: JsonObject) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
 
 
 def _other_contract(record: SnapshotRecord) -> InvalidRequest:
@@ -252,102 +239,6 @@ def diff(
     if operator:
         warn_operator()
     if as_json:
-        show_json(_diff_json(one, other, differs, operator=operator))
+        show_json(diff_json(one, other, differs, operator=operator))
     else:
-        _show_diff(one, other, differs)
-
-
-def _diff_json(
-    one: SnapshotRecord, other: SnapshotRecord, differs: ContextDiff, *, operator: bool
-) -> JsonObject:
-    shown: JsonObject = {
-        "old": _side_json(one),
-        "new": _side_json(other),
-        "same": not differs.sections and not differs.head,
-        "head": [_change_json(change) for change in differs.head],
-        "sections": [_section_json(section, operator=operator) for section in differs.sections],
-    }
-    return shown | ({"notice": FOR_OPERATORS} if operator else {})
-
-
-def _side_json(record: SnapshotRecord) -> JsonObject:
-    return {
-        "contextId": record.context_id,
-        "contextHash": record.context_hash,
-        "userId": record.user_id,
-        "workspaceId": record.workspace_id,
-        "source": record.source,
-        "generatedAt": record.generated_at.isoformat(),
-        "versions": versions_json(record, parsed(record)),
-    }
-
-
-def _section_json(section: SectionDiff, *, operator: bool) -> JsonObject:
-    shown: JsonObject = {
-        "section": section.name,
-        "kind": section.kind,
-        "before": section.before.model_dump(mode="json") if section.before else None,
-        "after": section.after.model_dump(mode="json") if section.after else None,
-        "why": list(section.why),
-        "changes": [_change_json(change) for change in section.changes],
-    }
-    return shown | ({"denials": list(section.denials)} if operator else {})
-
-
-def _change_json(change: Change) -> JsonObject:
-    from context_engine.evidence import change_json
-
-    return {
-        name: bounded_json(value) if name in ("old", "new") else value
-        for name, value in change_json(change).items()
-    }
-
-
-def _show_diff(one: SnapshotRecord, other: SnapshotRecord, differs: ContextDiff) -> None:
-    for sign, record in (("-", one), ("+", other)):
-        whom = said(f"{record.user_id} in {record.workspace_id}").plain
-        versions = _pairs(versions_json(record, parsed(record)))
-        line(f"{sign} {record.context_id}  {clock(record.generated_at)}  {record.source}  {whom}")
-        console.print(Text("  ").append(said(f"{record.context_hash[:12]}, {versions}", "dim")))
-    for change in differs.head:
-        _show_change(change)
-    if not differs.sections:
-        line("no difference in content")
-    for section in differs.sections:
-        _show_section(section)
-
-
-def _show_section(section: SectionDiff) -> None:
-    console.print()
-    console.print(
-        Text.assemble(
-            (section.name, "bold"), "  ", (section.kind, STYLES[section.kind]),
-        )
-    )  # fmt: skip
-    for why in section.why:
-        console.print(Text("  ").append(said(why, "dim")))
-    for rule in section.denials:
-        console.print(Text.assemble(("  operator: ", "yellow"), said(rule)))
-    for change in section.changes[:SHOWN_CHANGES]:
-        _show_change(change)
-    if (more := len(section.changes) - SHOWN_CHANGES) > 0:
-        line(f"  ... {more} more; --json has them")
-
-
-def _show_change(change: Change) -> None:
-    from context_engine.evidence import Missing, path_text
-
-    where = said(path_text(change.path)).plain
-    if isinstance(change.old, str) and isinstance(change.new, str):
-        if where:
-            console.print(Text(f"  ~ {where}", style=STYLES["changed"]))
-        for sign, text in islice(differing(change.old, change.new), SHOWN_CHANGES):
-            style = STYLES["went" if sign == "-" else "appeared"]
-            console.print(Text(f"    {sign} {text}", style=style))
-        return
-    shown = [value_text(one) for one in (change.old, change.new) if not isinstance(one, Missing)]
-    if change.kind in ("appeared", "went") and len(shown) == 2:
-        shown = [shown[change.kind == "appeared"]]
-    values = " -> ".join(shown)
-    text = f"  {SIGNS[change.kind]} {where}{': ' if where else ''}{values}"
-    console.print(Text(text, style=STYLES[change.kind]))
+        show_diff(one, other, differs)
