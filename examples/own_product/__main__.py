@@ -9,13 +9,14 @@ import argparse
 import asyncio
 import sys
 import tempfile
+from os import EX_CONFIG
 from pathlib import Path
 
 from context_engine import bootstrap
 from context_engine.engine import ContextEngine
 from context_engine.errors import NotFound
 from context_engine.models import AgentContext, ContextBuildInput
-from context_engine.settings import DEV_ENV, load
+from context_engine.settings import DEV_ENV, SettingsError, load
 from examples.house import run
 from examples.own_product import Database, Helpdesk, HelpdeskDomain, SqliteSnapshots, marking
 
@@ -55,7 +56,7 @@ async def worker(database: Database) -> int:
     from workers import build, logs
     from workers.signals import stop_requested
 
-    stop, settings = stop_requested(), load()
+    stop, settings = stop_requested(), load(DEV_ENV if DEV_ENV.exists() else None)
     logs.configure(False)
     await database.prepare()
     house = bootstrap.over(HelpdeskDomain(database), SqliteSnapshots(database), settings)
@@ -72,7 +73,10 @@ def main() -> None:
     if given.what == "worker":
         if given.database is None:
             parser.error("worker needs --database")
-        sys.exit(asyncio.run(worker(Database(given.database))))
+        try:
+            sys.exit(asyncio.run(worker(Database(given.database))))
+        except SettingsError as wrong:
+            parser.exit(EX_CONFIG, f"{wrong}\n")
     with tempfile.TemporaryDirectory(prefix="helpdesk-") as home:
         run(lambda: tour(Database(given.database or Path(home) / "helpdesk.sqlite")))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,7 +81,12 @@ def show(
     workspace: Annotated[
         Words, typer.Option(help=f"Workspace id; {DEMO}, or the one of --at.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=MOST, help="The last so many messages.")] = 40,
+    limit: Annotated[
+        int,
+        typer.Option(
+            min=1, max=MOST, help="The last so many messages; a call stays with its results."
+        ),
+    ] = 40,
     as_json: JsonFlag = False,
 ) -> None:
     """Shows a dialogue as people wrote it, to someone who takes part in it.
@@ -122,6 +128,10 @@ async def _read(
     try:
         scope = access.resolve(await wired.domain.facts(here, tail=limit), here)
     except NotFound as missing:
+        if record is not None:
+            missing.message += (
+                f"; --at names {record.context_id}, of {record.user_id} in {record.workspace_id}"
+            )
         missing.message += (
             "; `context-engine domain conversation list` shows what there is, by --actor and"
             " --workspace"
@@ -181,6 +191,7 @@ def _message_json(one: Original, held: Held | None) -> JsonObject:
         "authorId": message.author_id,
         "at": message.at.isoformat(),
         "content": None if one.withheld else message.content,
+        "toolCalls": [] if one.withheld else list(message.tool_calls),
         "withheld": one.withheld,
     }
     if held is not None:
@@ -236,4 +247,12 @@ def _show_content(one: Original) -> None:
     for text in one.message.content.splitlines():
         console.print(Text(f"    {clean(text)}"), soft_wrap=True)
     for call in one.message.tool_calls:
-        console.print(Text("    calls ", style="dim") + said(str(call.get("id"))), soft_wrap=True)
+        console.print(Text("    calls ", style="dim") + said(_call_text(call)), soft_wrap=True)
+
+
+def _call_text(call: JsonObject) -> str:
+    """The function's name and arguments, as providers of models write a call."""
+    function = call.get("function")
+    if not isinstance(function, dict):
+        return json.dumps(call, ensure_ascii=False)
+    return f"{function.get('name')} {function.get('arguments', '')}"

@@ -74,9 +74,17 @@ def with_parts(work: Callable[[Parts], Awaitable[T]]) -> T:
 
 
 async def snapshot_of(wired: Parts, context_id: str) -> SnapshotRecord:
-    """By its id, or as `latest`, `latest~1`. Raises `NotFound`, with what to look at."""
+    """By its id, or as `latest`, `latest~1`. Raises `NotFound`, with what to look at.
+
+    Raises `InvalidRequest` for another word with `latest`.
+    """
     found = None
-    if (counted := _LATEST.fullmatch(context_id)) is not None:
+    if context_id.startswith("latest"):
+        counted = _LATEST.fullmatch(context_id)
+        if counted is None:
+            raise InvalidRequest(
+                "write `latest`, or `latest~1` for the one before", field="context"
+            )
         back = int(counted[1] or 0)
         newest = await wired.snapshots.list(limit=back + 1)
         if len(newest) > back:
@@ -137,8 +145,8 @@ def moment(text: str | None, option: str = "--since") -> datetime | None:
 
 
 def clock(at: datetime) -> str:
-    """Local time, to the second."""
-    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+    """Local time, to the second, with its offset."""
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S%z}"
 
 
 def line(text: str) -> None:

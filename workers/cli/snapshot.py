@@ -26,7 +26,7 @@ from workers.cli.evidence import (
     warn_operator,
     with_parts,
 )
-from workers.cli.shared import JsonFlag, console, leave, show_json
+from workers.cli.shared import JsonFlag, console, leave, show_json, stderr
 from workers.cli.snapshot_diff import diff_json, pairs, show_diff
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def list_(
     workspace: Annotated[Words, typer.Option(help="Only this workspace.")] = None,
     user: Annotated[Words, typer.Option(help="Only what was told for this user.")] = None,
     since: Annotated[
-        Words, typer.Option(help="Not older: 2026-05-01, 2026-05-01T09:30, or 90m, 2d ago.")
+        Words, typer.Option(help="Not older: 2026-05-01, 2026-05-01T09:30 (local), or 90m, 2d ago.")
     ] = None,
     before: Annotated[
         Words, typer.Option(help="The next page: what is older than this context id.")
@@ -238,6 +238,8 @@ def diff(
     one, other, differs = with_parts(found)
     if operator:
         warn_operator()
+    if (one.user_id, one.workspace_id) != (other.user_id, other.workspace_id):
+        stderr.print("these were told to different users, or of different workspaces")
     if as_json:
         show_json(diff_json(one, other, differs, operator=operator))
     else:

@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast
 
-from asyncpg.exceptions import InterfaceError, InternalClientError
 from sqlalchemy import PoolProxiedConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.util import greenlet_spawn
+
+from context_engine.errors import Rejected
 
 
 class Reader(Protocol):
@@ -49,15 +50,18 @@ class InTransaction:
 async def driver_of(engine: AsyncEngine) -> AsyncIterator[Driver]:
     """A connection of the pool as the driver has it, outside any transaction.
 
-    One that the server has closed is replaced; one that is closed at the end, or was left inside
-    a transaction, never goes back to the pool.
+    One that the server has closed is replaced. One goes back to the pool only from work that
+    ended in order, or in a refusal of ours: after anything else, a cancelled wait above all, the
+    driver may hold it to be in a transaction, or out of one, where the server does not.
     """
     lent = await _lent(engine)
     driver, broken = _driver(lent), False
     try:
         yield driver
-    except (InterfaceError, InternalClientError, OSError):
-        broken = True  # what the driver itself says, not the server: no more of this one
+    except Rejected:
+        raise
+    except BaseException:
+        broken = True
         raise
     finally:
         if broken or driver.is_closed() or driver.is_in_transaction():

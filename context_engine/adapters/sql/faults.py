@@ -16,7 +16,8 @@ BAD_DATA = "22"
 DEADLOCK, SERIALIZATION = "40P01", "40001"
 QUERY_CANCELED = "57014"
 UNDEFINED_TABLE, UNDEFINED_COLUMN = "42P01", "42703"
-CONNECTION_LOST = ("08", "53", "57")
+CONNECTION_LOST = ("08", "25", "53", "57")
+"""Classes of codes after which another connection may do; 25: not the transaction it seemed."""
 
 
 @asynccontextmanager
