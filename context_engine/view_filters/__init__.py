@@ -2,6 +2,7 @@
 
 from context_engine.view_filters.days import next_midnight, span
 from context_engine.view_filters.language import (
+    MAX_LEVELS,
     NEEDS,
     NOT_COMPUTED,
     UNKNOWN_OPERATOR,
@@ -29,6 +30,7 @@ from context_engine.view_filters.language import (
 from context_engine.view_filters.prepared import Prepared, Sight, prepare
 
 __all__ = [
+    "MAX_LEVELS",
     "NEEDS",
     "NOT_COMPUTED",
     "UNKNOWN_OPERATOR",
