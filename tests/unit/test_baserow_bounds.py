@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -66,3 +67,48 @@ def test_a_group_that_is_there_twice_is_refused() -> None:
 def test_groups_nested_too_deeply_leave_the_view_without_a_count(levels: int) -> None:
     assert reason_of(chain(levels)) == view_filters.NOT_COMPUTED
     assert reason_of(chain(20)) is None
+
+
+# -- days --------------------------------------------------------------------------------------
+
+NOW = datetime(2024, 7, 15, 12, tzinfo=UTC)
+
+
+def prepared(days: dict[str, Any], now: datetime = NOW) -> view_filters.Prepared | str:
+    value = {"cell": "due", "kind": "date"}
+    where = {"field": "due", "value": value, "test": {"op": "date_is", "days": days}}
+    sight = view_filters.Sight(frozenset({"due"}), True)
+    return view_filters.prepare({"where": where}, "t", now, lambda _: sight)
+
+
+@pytest.mark.parametrize(
+    ("days", "counted"),
+    [
+        ({"exact": "9999-12-31"}, False),
+        ({"exact": "9999-12-30"}, True),
+        ({"exact": "0001-01-01"}, True),
+        ({"unit": "year", "shift": 9_999 - 2024}, False),
+        ({"unit": "year", "shift": -2024}, False),
+        ({"unit": "month", "shift": -100_000}, False),
+        ({"unit": "week", "shift": 100_000}, True),
+        ({"unit": "day", "shift": -100_000}, True),
+    ],
+)
+def test_days_near_the_ends_of_the_calendar_are_counted_or_said_to_be_unreadable(
+    days: dict[str, Any], counted: bool
+) -> None:
+    made = prepared(days)
+    assert isinstance(made, view_filters.Prepared) == counted
+    assert counted or made == view_filters.UNREADABLE
+
+
+def test_an_exact_day_alone_never_turns() -> None:
+    exact, moving = prepared({"exact": "2024-07-15"}), prepared({})
+    assert isinstance(exact, view_filters.Prepared)
+    assert isinstance(moving, view_filters.Prepared)
+    assert (exact.until, moving.until) == (None, NOW + timedelta(hours=12))
+
+
+def test_the_last_day_of_the_calendar_is_reported_when_a_file_is_loaded() -> None:
+    day = "UTC?9999-12-31?exact_date"
+    assert reason_of(grouped([], [x.filter_(x.DUE, "date_is", day)])) == view_filters.UNREADABLE

@@ -210,9 +210,12 @@ def _days(operand: str) -> f.Days:
         return f.Days.model_validate({"tz": tz, "unit": unit, "shift": shift})
     if name == "exact_date":
         try:
-            return f.Days(tz=tz, exact=date.fromisoformat(amount[:10]))
+            exact = date.fromisoformat(amount[:10])
         except ValueError:
             raise _Unreadable from None
+        if exact == date.max:
+            raise _Unreadable  # no day comes after it
+        return f.Days(tz=tz, exact=exact)
     prefix, _, rest = name.partition("_")
     units, _, way = rest.partition("_")
     if prefix != "nr" or units not in _UNITS or way not in ("ago", "from_now"):
