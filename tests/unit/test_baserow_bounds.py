@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -112,3 +113,163 @@ def test_an_exact_day_alone_never_turns() -> None:
 def test_the_last_day_of_the_calendar_is_reported_when_a_file_is_loaded() -> None:
     day = "UTC?9999-12-31?exact_date"
     assert reason_of(grouped([], [x.filter_(x.DUE, "date_is", day)])) == view_filters.UNREADABLE
+
+
+# -- cells -------------------------------------------------------------------------------------
+
+WHEN = 299
+
+
+def with_cell(field_id: int, value: Any) -> dict[str, Any]:
+    """An export whose first task has `value` in a cell; field WHEN is a date with a time."""
+    document = exported()
+    tasks = tables(document)[1]
+    tasks["fields"].append(
+        {"id": WHEN, "type": "date", "name": "When", "order": 9, "primary": False,
+         "date_include_time": True}
+    )  # fmt: skip
+    tasks["rows"][0][f"field_{field_id}"] = value
+    return document
+
+
+def cell(field_id: int, value: Any) -> JsonValue:
+    """The cell as stored."""
+    made = read_workspace(as_bytes(with_cell(field_id, value)))
+    (row,) = (one for one in made.rows if one.id == f"small-t{x.TASKS}-r1")
+    found: JsonValue = json.loads(row.cells)[f"small-f{field_id}"]
+    return found
+
+
+EARLY, LATE = "0001-01-01T00:00:00+10:00", "9999-12-31T23:59:59-10:00"
+
+
+@pytest.mark.parametrize(
+    ("field_id", "value", "words"),
+    [
+        (x.HOURS, "1E+999999999", "at most 100 digits"),
+        (x.HOURS, "-1E+999999999", "at most 100 digits"),
+        (x.HOURS, "1E+100", "at most 100 digits"),
+        (x.HOURS, "1E-999999999", "more digits"),
+        (x.HOURS, "sNaN", "should be a number"),
+        (WHEN, EARLY, "years 1 to 9999"),
+        (WHEN, LATE, "years 1 to 9999"),
+        (x.STATE, True, "no select option True"),
+    ],
+)
+def test_a_cell_out_of_bounds_is_refused_with_its_place(
+    field_id: int, value: Any, words: str
+) -> None:
+    document = with_cell(field_id, value)
+    tables(document)[1]["fields"][1]["select_options"].append({"id": 1, "value": "one"})
+    with pytest.raises(BrokenFile, match=words) as caught:
+        read_workspace(as_bytes(document))
+    assert caught.value.place == f"export[0].tables[1].rows[0].field_{field_id}"
+
+
+@pytest.mark.parametrize(
+    ("field_id", "value", "kept"),
+    [
+        (x.HOURS, "1E+99", 10**99),
+        (x.HOURS, "-0E+999999999", 0),
+        (WHEN, "0007-01-01T00:00:00Z", "0007-01-01T00:00:00.000000Z"),
+        (WHEN, "2024-02-03T04:05:06.7+01:00", "2024-02-03T03:05:06.700000Z"),
+    ],
+)
+def test_a_cell_within_bounds_is_kept(field_id: int, value: str, kept: JsonValue) -> None:
+    assert cell(field_id, value) == kept
+
+
+@pytest.mark.parametrize("at", [EARLY, LATE])
+def test_a_row_made_out_of_all_time_is_refused_with_its_place(at: str) -> None:
+    document = exported()
+    tables(document)[0]["rows"][0]["created_on"] = at
+    with pytest.raises(BrokenFile, match="years 1 to 9999") as caught:
+        read_workspace(as_bytes(document))
+    assert caught.value.place == "export[0].tables[0].rows[0].created_on"
+
+
+def test_an_operand_without_measure_is_unreadable() -> None:
+    filters = [x.filter_(x.HOURS, "higher_than", "1E+999999999")]
+    assert reason_of(grouped([], filters)) == view_filters.UNREADABLE
+
+
+@pytest.mark.parametrize(
+    "texts", [["A", "A (3)", "A"], ["A", "A", "A (2)"], ["A"] * 3, ["A (3)", "A (3)", "A (3)"]]
+)
+def test_select_options_stay_as_many_as_they_are(texts: list[str]) -> None:
+    document = exported()
+    options = [{"id": n, "value": text} for n, text in enumerate(texts, 1)]
+    tables(document)[1]["fields"][1]["select_options"] = options
+    for row in tables(document)[1]["rows"]:
+        row[f"field_{x.STATE}"] = 3
+    made = read_workspace(as_bytes(document))
+    (choices,) = (one.options["choices"] for one in made.fields if one.name == "State")
+    assert isinstance(choices, list)
+    assert len(set(map(str, choices))) == len(texts)
+
+
+# -- ids, and what is kept as it stands --------------------------------------------------------
+
+
+@pytest.mark.parametrize("id", [2**63, int("9" * 300), -(2**63)])
+def test_an_id_that_no_database_has_is_refused_with_its_place(id: int) -> None:
+    document = exported()
+    tables(document)[0]["fields"].append(
+        {"id": id, "type": "text", "name": "Big", "order": 9, "primary": False}
+    )
+    with pytest.raises(BrokenFile, match=r"below 2\^63") as caught:
+        read_workspace(as_bytes(document))
+    assert caught.value.place == "export[0].tables[0].fields[4].id"
+
+
+def nested(levels: int) -> JsonValue:
+    made: JsonValue = 1
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "place", "words"),
+    [
+        ("a\x00", "", "NUL"),
+        ({"b": ["a", "\ud800"]}, ".b[1]", "half a character"),
+        ({"a\x00": 1}, "", "NUL"),
+        ([float("inf")], "[0]", "without an end"),
+        (nested(17), "[0]" * 16, "deeper than 16"),
+        (nested(900), "[0]" * 16, "deeper than 16"),
+    ],
+)
+@pytest.mark.parametrize("of", ["fields", "views"])
+def test_what_cannot_be_kept_is_refused_with_its_place(
+    of: str, value: JsonValue, place: str, words: str
+) -> None:
+    document = exported()
+    tables(document)[0][of][0]["extra"] = value
+    data = as_bytes(document).replace(b"Infinity", b"1e999")
+    with pytest.raises(BrokenFile, match=words) as caught:
+        read_workspace(data)
+    assert caught.value.place == f"export[0].tables[0].{of}[0].extra{place}"
+
+
+def test_what_can_be_kept_is_kept() -> None:
+    document = exported()
+    tables(document)[0]["fields"][0]["extra"] = nested(16)
+    made = read_workspace(as_bytes(document))
+    assert {"extra": nested(16)} in [one.options.get("baserow") for one in made.fields]
+
+
+@pytest.mark.parametrize("field_id", [x.STATE, x.OWNER])
+def test_a_cell_of_many_levels_is_refused_and_not_spelled(field_id: int) -> None:
+    with pytest.raises(BrokenFile) as caught:
+        read_workspace(as_bytes(with_cell(field_id, [nested(900)])))
+    assert "[..]" in caught.value.message
+    assert caught.value.place == f"export[0].tables[1].rows[0].field_{field_id}"
+
+
+def test_a_rollup_by_a_function_of_many_levels_is_refused_with_its_place() -> None:
+    document = exported()
+    tables(document)[0]["fields"][2]["rollup_function"] = nested(900)
+    with pytest.raises(BrokenFile, match="deeper than 16") as caught:
+        read_workspace(as_bytes(document))
+    assert caught.value.place.startswith("export[0].tables[0].fields[2].rollup_function[0]")

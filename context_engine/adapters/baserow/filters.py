@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from decimal import Decimal, InvalidOperation
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import JsonValue, ValidationError
 
 from context_engine import view_filters as f
 from context_engine import view_values as v
+from context_engine.adapters.baserow.cells import decimal_of
 from context_engine.adapters.baserow.fields import value_of
 from context_engine.adapters.baserow.model import Field, Schema
 from context_engine.adapters.baserow.source import AGAIN, At, distinct
@@ -187,11 +187,8 @@ def _operand(op: str, operand: str, value: v.Value, field: Field) -> str | int |
 
 
 def _number(operand: str) -> int | float:
-    try:
-        number = Decimal(operand)
-    except InvalidOperation:
-        raise _Unreadable from None
-    if not number.is_finite() or abs(number) >= Decimal(10) ** 100:
+    number = decimal_of(operand)
+    if number is None:
         raise _Unreadable
     return int(number) if number == number.to_integral_value() else float(number)
 
