@@ -70,6 +70,15 @@ def test_groups_nested_too_deeply_leave_the_view_without_a_count(levels: int) ->
     assert reason_of(chain(20)) is None
 
 
+def test_more_conditions_than_are_counted_leave_the_view_without_a_count_and_say_so() -> None:
+    one = x.filter_(x.HOURS, "empty", "")
+    assert reason_of(grouped([], [one] * 1_000)) is None
+    document = grouped([], [one] * 1_001)
+    assert reason_of(document) == view_filters.TOO_MANY
+    gaps = read_workspace(as_bytes(document)).gaps
+    assert any(view_filters.TOO_MANY in gap.what for gap in gaps)
+
+
 # -- days --------------------------------------------------------------------------------------
 
 NOW = datetime(2024, 7, 15, 12, tzinfo=UTC)

@@ -48,6 +48,8 @@ _FIXED: Mapping[str, tuple[str, int]] = {
 Inner = Mapping[int | None, list[tuple[int, At]]]
 """Groups, each with its id, by the group that they are in."""
 
+MOST_CONDITIONS = 1_000
+"""Most conditions of a view's filter that is counted."""
 MOST_LEVELS = f.MAX_LEVELS // 2
 """Deepest nesting of groups: each takes two levels of the filter's JSON."""
 
@@ -61,6 +63,8 @@ def map_filter(view: At, table: int, schema: Schema) -> JsonValue:
     filters = list(view.objects("filters", default=True))
     if not filters or view.flag("filters_disabled"):
         return None
+    if len(filters) > MOST_CONDITIONS:
+        return _uncomputed(f.TOO_MANY)
     groups = _groups(view)
     children: dict[int | None, list[f.Filter]] = {}
     for at in filters:
