@@ -2,8 +2,10 @@
 
 from context_engine.view_filters.days import next_midnight, span
 from context_engine.view_filters.language import (
+    MAX_LEVELS,
     NEEDS,
     NOT_COMPUTED,
+    TOO_MANY,
     UNKNOWN_OPERATOR,
     UNREADABLE,
     Compare,
@@ -29,8 +31,10 @@ from context_engine.view_filters.language import (
 from context_engine.view_filters.prepared import Prepared, Sight, prepare
 
 __all__ = [
+    "MAX_LEVELS",
     "NEEDS",
     "NOT_COMPUTED",
+    "TOO_MANY",
     "UNKNOWN_OPERATOR",
     "UNREADABLE",
     "Compare",

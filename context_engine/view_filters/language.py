@@ -37,6 +37,7 @@ NEEDS = {
 }
 UNKNOWN_OPERATOR = "the filter has an operator that is not known here"
 UNREADABLE = "the filter has an operand that cannot be read"
+TOO_MANY = "the filter has more conditions than are counted here"
 NOT_COMPUTED = "the filter cannot be computed"
 
 MAX_LEVELS = 64

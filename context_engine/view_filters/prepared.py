@@ -74,8 +74,8 @@ def prepare(
         if there is not None and name not in there.field_ids and name not in _COLUMNS:
             return NOT_COMPUTED
     try:
-        moving = [d for d in map(_days, found) if d is not None and d.exact is None]
-        for days in moving:
+        dated = [days for days in map(_days, found) if days is not None]
+        for days in dated:
             span(days, now)
     except (ValueError, OverflowError):
         return UNREADABLE
@@ -84,7 +84,9 @@ def prepare(
         now=now,
         sights={table: there.rows if there else False for table, there in seen.items()},
         reads=reads,
-        until=min((next_midnight(days.tz, now) for days in moving), default=None),
+        until=min(
+            (next_midnight(days.tz, now) for days in dated if days.exact is None), default=None
+        ),
     )
 
 

@@ -11,14 +11,15 @@ from pydantic import JsonValue
 
 from context_engine.adapters.baserow.fields import with_time
 from context_engine.adapters.baserow.model import Field
-from context_engine.adapters.baserow.source import AGAIN, fault_of
+from context_engine.adapters.baserow.source import AGAIN, fault_of, spelled
 
 Convert = Callable[[JsonValue], JsonValue]
 """A cell that is not null as it is stored; None for an empty one. Raises `Wrong`."""
 
 TEXT_CHARS = 100_000
 """Longest text in a cell."""
-BIGGEST = Decimal(10) ** 100
+DIGITS = 100
+"""Most digits of a number before its point."""
 
 
 class Wrong(Exception):
@@ -42,7 +43,23 @@ def time_of(value: JsonValue) -> datetime:
         at = None
     if at is None:
         raise Wrong(f"should be a time as YYYY-MM-DDTHH:MM:SS; {AGAIN}")
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    if at.tzinfo is None:
+        return at.replace(tzinfo=UTC)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise Wrong(f"should be a time of the years 1 to 9999 in UTC; {AGAIN}") from None
+
+
+def decimal_of(text: str) -> Decimal | None:
+    """The number that `text` spells; None for no number, and for one that is too big."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    if number.is_zero():
+        return Decimal(0)  # whatever its exponent
+    return number if number.is_finite() and number.adjusted() < DIGITS else None
 
 
 def _text(value: JsonValue) -> JsonValue:
@@ -59,12 +76,9 @@ def _number(value: JsonValue) -> JsonValue:
     """Exported as text, so that no digit is lost; a number here, whole where it is whole."""
     if value == "":
         return None
-    try:
-        number = Decimal(str(value)) if not isinstance(value, bool | list | dict) else None
-    except InvalidOperation:
-        number = None
-    if number is None or not number.is_finite() or abs(number) >= BIGGEST:
-        raise Wrong(f"should be a number of at most 100 digits; {AGAIN}")
+    number = decimal_of(str(value)) if not isinstance(value, bool | list | dict) else None
+    if number is None:
+        raise Wrong(f"should be a number of at most {DIGITS} digits; {AGAIN}")
     if number == number.to_integral_value():
         return int(number)
     if Decimal(str(float(number))) != number:
@@ -96,16 +110,19 @@ def _day(value: JsonValue) -> JsonValue:
 
 
 def _time(value: JsonValue) -> JsonValue:
-    at = time_of(value)
-    # One text for one point in time, whose order is that of time.
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    at = time_of(value).replace(tzinfo=None)
+    # One text for one point in time, whose order is that of time: all digits of every part.
+    return f"{at.isoformat(timespec='microseconds')}Z"
 
 
 def _select(choices: Mapping[int, str]) -> Convert:
     def convert(value: JsonValue) -> JsonValue:
-        chosen = choices.get(value) if isinstance(value, int) else None
+        if isinstance(value, bool) or not isinstance(value, int):
+            chosen = None
+        else:
+            chosen = choices.get(value)
         if chosen is None:
-            raise Wrong(f"there is no select option {value!r}; {AGAIN}")
+            raise Wrong(f"there is no select option {spelled(value)}; {AGAIN}")
         return chosen
 
     return convert

@@ -157,7 +157,8 @@ def _computed(field: Field, schema: Schema, steps: int) -> v.Value:
         return v.Lookup(lookup=v.Each(step=step, value=value))
     if (lacking := v.missing(value)) is not None:
         return v.Needs(needs=lacking)
-    function = _FUNCTIONS.get(str(field.at.raw.get("rollup_function")))
+    said = field.at.raw.get("rollup_function")
+    function = _FUNCTIONS.get(said) if isinstance(said, str) else None
     if function is None or not v.function_fits(function, v.kind_of(value)):
         return v.Needs(needs="field")
     return v.Rollup(rollup=v.Rolled(step=step, value=value, function=function))

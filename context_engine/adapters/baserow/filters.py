@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from decimal import Decimal, InvalidOperation
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import JsonValue, ValidationError
 
 from context_engine import view_filters as f
 from context_engine import view_values as v
+from context_engine.adapters.baserow.cells import decimal_of
 from context_engine.adapters.baserow.fields import value_of
 from context_engine.adapters.baserow.model import Field, Schema
-from context_engine.adapters.baserow.source import AGAIN, At
+from context_engine.adapters.baserow.source import AGAIN, At, distinct
 from context_engine.errors import InvalidRequest
 
 NUMBER_OPS: Mapping[str, f.NumberOp] = {
@@ -45,6 +45,14 @@ _FIXED: Mapping[str, tuple[str, int]] = {
     "next_week": ("week", 1), "next_month": ("month", 1), "next_year": ("year", 1),
 }  # fmt: skip
 
+Inner = Mapping[int | None, list[tuple[int, At]]]
+"""Groups, each with its id, by the group that they are in."""
+
+MOST_CONDITIONS = 1_000
+"""Most conditions of a view's filter that is counted."""
+MOST_LEVELS = f.MAX_LEVELS // 2
+"""Deepest nesting of groups: each takes two levels of the filter's JSON."""
+
 
 class _Unreadable(Exception):
     """An operand that says nothing."""
@@ -55,19 +63,34 @@ def map_filter(view: At, table: int, schema: Schema) -> JsonValue:
     filters = list(view.objects("filters", default=True))
     if not filters or view.flag("filters_disabled"):
         return None
-    groups = {at.number("id"): at for at in view.objects("filter_groups", default=True)}
+    if len(filters) > MOST_CONDITIONS:
+        return _uncomputed(f.TOO_MANY)
+    groups = _groups(view)
     children: dict[int | None, list[f.Filter]] = {}
     for at in filters:
         group = at.optional_number("group")
         _known_group(at, "group", group, groups)
         children.setdefault(group, []).append(_condition(at, table, schema))
-    whole = _joined(view, None, groups, children, frozenset())
+    inner, levels = _nesting(groups)
+    if levels > MOST_LEVELS:
+        return _uncomputed(f.NOT_COMPUTED)
+    whole = _joined(view, None, inner, children)
     try:
         raw = f.Envelope(where=whole).model_dump(mode="json", exclude_defaults=True)
         f.parse(raw)
     except InvalidRequest:
-        raw = f.Envelope(where=f.Uncomputed(unavailable=f.NOT_COMPUTED)).model_dump(mode="json")
+        return _uncomputed(f.NOT_COMPUTED)
     return raw
+
+
+def _uncomputed(reason: str) -> JsonValue:
+    return f.Envelope(where=f.Uncomputed(unavailable=reason)).model_dump(mode="json")
+
+
+def _groups(view: At) -> dict[int, At]:
+    seen: set[int] = set()
+    found = view.objects("filter_groups", default=True)
+    return {distinct(seen, at, "filter group"): at for at in found}
 
 
 def _known_group(at: At, name: str, id: int | None, groups: Mapping[int, At]) -> None:
@@ -75,24 +98,34 @@ def _known_group(at: At, name: str, id: int | None, groups: Mapping[int, At]) ->
         raise at.broken(name, f"there is no filter group {id}; {AGAIN}")
 
 
+def _nesting(groups: Mapping[int, At]) -> tuple[Inner, int]:
+    """The groups by the one that they are in, and how many levels there are of them. Raises
+    `BrokenFile` for groups in a circle, which no way from the view leads to."""
+    inner: dict[int | None, list[tuple[int, At]]] = {}
+    for id, group in groups.items():
+        parent = group.optional_number("parent_group")
+        _known_group(group, "parent_group", parent, groups)
+        inner.setdefault(parent, []).append((id, group))
+    reached: set[int] = set()
+    levels, level = 0, inner.get(None, [])
+    while level:
+        reached.update(id for id, _ in level)
+        levels, level = levels + 1, [one for id, _ in level for one in inner.get(id, [])]
+    for id, group in groups.items():
+        if id not in reached:
+            raise group.broken("parent_group", f"the groups form a circle; {AGAIN}")
+    return inner, levels
+
+
 def _joined(
-    at: At,
-    id: int | None,
-    groups: Mapping[int, At],
-    children: Mapping[int | None, list[f.Filter]],
-    above: frozenset[int],
+    at: At, id: int | None, inner: Inner, children: Mapping[int | None, list[f.Filter]]
 ) -> f.Filter:
     """A group with all that is in it; an empty one says nothing and is left out."""
     parts = list(children.get(id, []))
-    for inner, group in groups.items():
-        parent = group.optional_number("parent_group")
-        _known_group(group, "parent_group", parent, groups)
-        if parent == id:
-            if inner in above:
-                raise group.broken("parent_group", f"the groups form a circle; {AGAIN}")
-            made = _joined(group, inner, groups, children, above | {inner})
-            if made not in (f.Every(every=()), f.Some(some=())):
-                parts.append(made)
+    for one, group in inner.get(id, []):
+        made = _joined(group, one, inner, children)
+        if made not in (f.Every(every=()), f.Some(some=())):
+            parts.append(made)
     match at.text("filter_type", default="AND"):
         case "AND":
             return f.Every(every=tuple(parts))
@@ -158,11 +191,8 @@ def _operand(op: str, operand: str, value: v.Value, field: Field) -> str | int |
 
 
 def _number(operand: str) -> int | float:
-    try:
-        number = Decimal(operand)
-    except InvalidOperation:
-        raise _Unreadable from None
-    if not number.is_finite() or abs(number) >= Decimal(10) ** 100:
+    number = decimal_of(operand)
+    if number is None:
         raise _Unreadable
     return int(number) if number == number.to_integral_value() else float(number)
 
@@ -181,9 +211,12 @@ def _days(operand: str) -> f.Days:
         return f.Days.model_validate({"tz": tz, "unit": unit, "shift": shift})
     if name == "exact_date":
         try:
-            return f.Days(tz=tz, exact=date.fromisoformat(amount[:10]))
+            exact = date.fromisoformat(amount[:10])
         except ValueError:
             raise _Unreadable from None
+        if exact == date.max:
+            raise _Unreadable  # no day comes after it
+        return f.Days(tz=tz, exact=exact)
     prefix, _, rest = name.partition("_")
     units, _, way = rest.partition("_")
     if prefix != "nr" or units not in _UNITS or way not in ("ago", "from_now"):

@@ -139,13 +139,16 @@ def _field(
 def _choices(at: At, seen: set[int], gaps: list[Gap], of: At) -> dict[int, str]:
     """Texts by option id. Two options of one text are told apart by a number, and reported."""
     texts: dict[int, str] = {}
+    taken: set[str] = set()
     for option in at.objects("select_options"):
         id, text = distinct(seen, option, "select option"), option.text("value")
-        if text in texts.values():
-            text = f"{text} ({id})"
+        if text in taken:
+            while text in taken:
+                text = f"{text} ({id})"
             what = f"two options of one text: the second is {text!r} here"
             gaps.append(Gap(of.text("name"), at.text("name"), None, what))
         texts[id] = text
+        taken.add(text)
     return texts
 
 

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from context_engine.adapters.baserow.cells import Convert, Wrong, converter, time_of
 from context_engine.adapters.baserow.model import Field, Schema, Table
-from context_engine.adapters.baserow.source import AGAIN, At, distinct
+from context_engine.adapters.baserow.source import AGAIN, At, distinct, spelled
 from context_engine.errors import BrokenFile
 from context_engine.loading import NewLink, NewRow, Progress
 
@@ -108,7 +108,7 @@ def _gather(pairs: Pairs, id: int, value: JsonValue, at: At, name: str) -> None:
     place = f"{at.place}.{name}"
     for to in value:
         if not isinstance(to, int) or isinstance(to, bool):
-            raise at.broken(name, f"{to!r} is no row id; {AGAIN}")
+            raise at.broken(name, f"{spelled(to)} is no row id; {AGAIN}")
         pairs[id, to] = place
 
 

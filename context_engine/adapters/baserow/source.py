@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,6 +14,10 @@ from context_engine.models.base import JsonObject
 
 AGAIN = "export the workspace again"
 """The remedy for a file that is damaged."""
+BIGGEST = 2**63
+"""Ids and orders are smaller than this."""
+MOST_LEVELS = 16
+"""Deepest nesting of what is kept as it stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class At:
         value = self.raw.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.broken(name, f"should be a whole number; {AGAIN}")
+        if abs(value) >= BIGGEST:
+            raise self.broken(name, f"should be a whole number below 2^63; {AGAIN}")
         return value
 
     def optional_number(self, name: str) -> int | None:
@@ -64,9 +71,14 @@ class At:
             yield At(item, place)
 
     def rest(self, *known: str) -> JsonObject:
-        """What the object says beside `known`, unless it says nothing by it."""
+        """What the object says beside `known`, unless it says nothing by it, as the database can
+        keep it. Raises `BrokenFile` for what it cannot."""
         nothing: tuple[JsonValue, ...] = (None, "", [], {})
-        return {k: v for k, v in self.raw.items() if k not in known and v not in nothing}
+        kept = {k: v for k, v in self.raw.items() if k not in known and v not in nothing}
+        for name, value in kept.items():
+            clean(name, self.place)
+            keepable(value, f"{self.place}.{name}")
+        return kept
 
 
 def parse(data: bytes) -> At:
@@ -98,6 +110,34 @@ def clean(value: str, place: str) -> str:
     if (fault := fault_of(value)) is not None:
         raise BrokenFile(place, fault)
     return value
+
+
+def keepable(value: JsonValue, place: str, levels: int = MOST_LEVELS) -> None:
+    """Raises `BrokenFile` for a value with something in it that no database keeps."""
+    if isinstance(value, str):
+        clean(value, place)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise BrokenFile(place, f"is a number without an end; {AGAIN}")
+    elif isinstance(value, list | dict):
+        if levels == 0:
+            raise BrokenFile(place, f"is nested deeper than {MOST_LEVELS} levels; {AGAIN}")
+        if isinstance(value, list):
+            for index, one in enumerate(value):
+                keepable(one, f"{place}[{index}]", levels - 1)
+            return
+        for name, one in value.items():
+            clean(name, place)
+            keepable(one, f"{place}.{name}", levels - 1)
+
+
+def spelled(value: JsonValue) -> str:
+    """A value as a message names it."""
+    if isinstance(value, dict):
+        return "{..}"
+    if isinstance(value, list):
+        return "[..]"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def fault_of(value: str) -> str | None:
