@@ -93,7 +93,7 @@ class HelpdeskReads:
             user=_user(who) if who is not None else None,
             workspace=_workspace(found) if found is not None else None,
             member=_member(who) if who is not None else None,
-            grants=await self._joined(person, [queue["id"] for queue in queues]),
+            grants=await self._joined(who, [queue["id"] for queue in queues]),
             tables=tuple(_table(queue) for queue in queues),
             conversation=await self._thread(at, tail),
         )
@@ -109,8 +109,14 @@ class HelpdeskReads:
             "SELECT * FROM queues WHERE company_id = ? AND id = ?", company, id
         )
 
-    async def _joined(self, person: str, queues: list[str]) -> tuple[GrantFacts, ...]:
-        """Who joined a queue is an editor in it."""
+    async def _joined(self, who: Row | None, queues: list[str]) -> tuple[GrantFacts, ...]:
+        """An agent who joined a queue is an editor in it.
+
+        For a guest, joined once as an agent, the grant would replace the role that the policy names.
+        """
+        if who is None or who["level"] != "agent":
+            return ()
+        person = who["id"]
         rows = await self._db.execute(
             "SELECT queue_id FROM queue_people WHERE person_id = ?", person
         )

@@ -97,6 +97,16 @@ async def test_the_products_rule_decides(desk: Desk) -> None:
         await desk.ask("nobody", "billing")
 
 
+async def test_an_agent_made_a_guest_sees_their_own_tickets(desk: Desk) -> None:
+    """Queues joined before give nothing to a guest, and are there again for the agent."""
+    await desk.helpdesk.open_ticket(W, "billing", "Mine", by="amir")
+    assert await desk.seen("amir") == 4
+    await desk.helpdesk.set_level(W, "amir", "guest")
+    assert await desk.seen("amir") == 1
+    await desk.helpdesk.set_level(W, "amir", "agent")
+    assert await desk.seen("amir") == 4
+
+
 async def test_what_the_product_lacks_is_absent(desk: Desk) -> None:
     """Projects, teams and the like are out of sight, not an error."""
     context = await desk.ask("lea", "billing", projectId="p", teamId="t")
