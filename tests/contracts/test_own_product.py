@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
-from context_engine import bootstrap, policy
+from context_engine import bootstrap, policy, view_filters
 from context_engine.access import resolve
 from context_engine.bootstrap import Answering
 from context_engine.changes import AnyChange, MemberChanged
 from context_engine.errors import NotFound, Unavailable
 from context_engine.keys import Coordinates
 from context_engine.models import AgentContext, ContextBuildInput
+from context_engine.models.sections import Count
 from context_engine.settings import Settings
 from events.client import ContextClient
 from events.topics import Topics, ensure
@@ -122,6 +124,29 @@ async def test_the_view_is_counted_apart(desk: Desk) -> None:
         assert context.tables[0].record_count.value == tickets
         assert context.view is not None
         assert context.view.record_count.value == still_open
+
+
+@pytest.mark.parametrize(
+    ("filter", "reason"),
+    [
+        ({"where": {"unavailable": "no such operator"}}, "no such operator"),
+        ({"where": {"every": []}}, view_filters.NOT_COMPUTED),
+    ],
+)
+async def test_a_view_that_cannot_be_counted_is_unavailable(
+    desk: Desk, filter: JsonValue, reason: str
+) -> None:
+    """With the reason that `access` gives; and whatever is in the language of views."""
+    at = Coordinates(W, "lea", view_id="billing:open")
+    async with desk.house.domain.snapshot() as reads:
+        facts = await reads.facts(at, tail=20)
+        (table,) = facts.tables
+        view = table.views[0].model_copy(update={"filter": filter})
+        table = table.model_copy(update={"views": (view,)})
+        scope = resolve(facts.model_copy(update={"tables": (table,)}), at)
+        counts = await reads.counts(scope)
+    assert counts.view == Count.missing(reason)
+    assert counts.tables["billing"].value == 3
 
 
 async def test_each_write_takes_back_what_it_made_untrue(desk: Desk) -> None:
