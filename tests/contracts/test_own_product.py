@@ -137,7 +137,7 @@ async def test_a_view_that_cannot_be_counted_is_unavailable(
     desk: Desk, filter: JsonValue, reason: str
 ) -> None:
     """With the reason that `access` gives; and whatever is in the language of views."""
-    at = Coordinates(W, "lea", view_id="billing:open")
+    at = Coordinates(W, "lea", table_ids=("billing",), view_id="billing:open")
     async with desk.house.domain.snapshot() as reads:
         facts = await reads.facts(at, tail=20)
         (table,) = facts.tables
