@@ -20,7 +20,7 @@ from context_engine import bootstrap, policy, view_filters
 from context_engine.access import resolve
 from context_engine.bootstrap import Answering
 from context_engine.changes import AnyChange, MemberChanged
-from context_engine.errors import NotFound, Unavailable
+from context_engine.errors import NotFound, NotYetEnforced, Unavailable
 from context_engine.keys import Coordinates
 from context_engine.models import AgentContext, ContextBuildInput
 from context_engine.models.sections import Count
@@ -215,9 +215,9 @@ async def test_a_change_that_could_not_be_emitted_is_emitted_later(database: Dat
         told.append(change)
 
     helpdesk = Helpdesk(database, emit)
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotYetEnforced, match="the write is committed"):
         await helpdesk.found(W, "Harbour Support", lead="lea")
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotYetEnforced):
         await helpdesk.add_person(W, "amir", "agent")
     away = False
     await helpdesk.publish()
@@ -273,6 +273,11 @@ async def test_a_database_that_fails_is_unavailable(database: Database) -> None:
         await db.execute("DROP TABLE people")
     with pytest.raises(Unavailable):
         await reads.facts(Coordinates(W, "lea", table_ids=("billing",)), tail=20)
+    nowhere = Database(ROOT / "no-such-folder" / "helpdesk.sqlite")
+    with pytest.raises(Unavailable, match="unable to open"):
+        await nowhere.prepare()
+    with pytest.raises(Unavailable, match="unable to open"):
+        await HelpdeskDomain(nowhere).facts(Coordinates(W, "lea"), tail=20)
 
 
 async def test_facts_and_counts_are_of_one_state(desk: Desk) -> None:
