@@ -10,6 +10,7 @@ someone else, and a restart would not help.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from context_engine.errors import Unavailable
 from context_engine.settings import Settings
@@ -137,6 +139,7 @@ async def served(settings: Settings, worker: str) -> AsyncIterator[Health]:
     if settings.health_port is None:
         yield health
         return
+    logging.getLogger("aiohttp.server").addFilter(_no_bad_request)
     runner = web.AppRunner(_app(health), access_log=None, shutdown_timeout=CLOSE_SECONDS)
     await runner.setup()
     try:
@@ -144,6 +147,12 @@ async def served(settings: Settings, worker: str) -> AsyncIterator[Health]:
         yield health
     finally:
         await runner.cleanup()
+
+
+def _no_bad_request(entry: logging.LogRecord) -> bool:
+    """Leaves out what was no HTTP: it is answered 400, and a traceback of it says nothing more."""
+    error = entry.exc_info[1] if entry.exc_info else None
+    return not isinstance(error, HttpProcessingError)
 
 
 async def _listen(runner: web.AppRunner, host: str, port: int) -> None:

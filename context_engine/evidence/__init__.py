@@ -4,7 +4,7 @@ Nothing here decides on access, and nothing here is ever put into an answer.
 """
 
 from context_engine.evidence.contexts import ContextDiff, SectionDiff, compare
-from context_engine.evidence.denials import Denied, denied, surface_of, versions_of
+from context_engine.evidence.denials import Denied, denied, object_of, surface_of, versions_of
 from context_engine.evidence.dialogue import Held, Original, Told, held_by, originals
 from context_engine.evidence.diff import (
     MISSING,
@@ -34,6 +34,7 @@ __all__ = [
     "denied",
     "diff",
     "held_by",
+    "object_of",
     "originals",
     "path_text",
     "surface_of",

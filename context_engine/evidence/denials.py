@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from context_engine.errors import InvalidRequest
 from context_engine.models.base import JsonObject
 from context_engine.ports import SnapshotRecord
 
@@ -28,13 +29,20 @@ class Denied:
         return self.what.partition(" ")[0]
 
 
+def object_of(stored: object, context_id: str, part: str) -> JsonObject:
+    """What evidence keeps as a JSON object. Raises `InvalidRequest`, naming the context."""
+    if not isinstance(stored, dict):
+        raise InvalidRequest(f"the {part} of {context_id} is damaged: no object", field="CONTEXT")
+    return stored
+
+
 def versions_of(record: SnapshotRecord) -> JsonObject:
     """From which versions a context was made, as far as its evidence says.
 
     `build`: of the code; `clock`: of the workspace, what the build may know at most; `surfaceOf`:
-    the context whose build read the cached surface.
+    the context whose build read the cached surface. Raises `InvalidRequest` for a damaged trace.
     """
-    found = record.operator_trace.get("versions")
+    found = object_of(record.operator_trace, record.context_id, "operator trace").get("versions")
     return found if isinstance(found, dict) else {}
 
 
@@ -45,7 +53,10 @@ def surface_of(record: SnapshotRecord) -> str | None:
 
 
 def denied(record: SnapshotRecord, surface: SnapshotRecord | None = None) -> tuple[Denied, ...]:
-    """Each rule that denied, once; `surface`: the evidence that `surface_of` names."""
+    """Each rule that denied, once; `surface`: the evidence that `surface_of` names.
+
+    Raises `InvalidRequest` for a damaged trace: it must not read as one without denials.
+    """
     found: dict[tuple[str, str], Denied] = {}
     for one in (record, surface):
         for denial in _denials(one):
@@ -56,7 +67,8 @@ def denied(record: SnapshotRecord, surface: SnapshotRecord | None = None) -> tup
 def _denials(record: SnapshotRecord | None) -> list[Denied]:
     if record is None:
         return []
-    found: JsonValue = record.operator_trace.get("denials")
+    trace = object_of(record.operator_trace, record.context_id, "operator trace")
+    found: JsonValue = trace.get("denials")
     return [
         Denied(str(one.get("what", "")), str(one.get("rule", "")), record.context_id)
         for one in (found if isinstance(found, list) else ())

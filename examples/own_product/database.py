@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from context_engine.errors import Unavailable
@@ -46,6 +46,15 @@ BUSY_SECONDS = 5.0
 Value = str | int | None
 
 
+@contextmanager
+def _faults() -> Iterator[None]:
+    """What SQLite says of a file that is locked or gone, as the ports' error."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise Unavailable("database", str(error)) from error
+
+
 class Database:
     """One file. Each transaction has a connection and a thread of its own."""
 
@@ -53,8 +62,9 @@ class Database:
         self._path = path
 
     async def prepare(self) -> None:
-        """Makes the tables that are missing."""
-        await asyncio.to_thread(self._prepare)
+        """Makes the tables that are missing. Raises `Unavailable` where the file cannot be had."""
+        with _faults():
+            await asyncio.to_thread(self._prepare)
 
     def _prepare(self) -> None:
         connection = self._connect()
@@ -86,7 +96,9 @@ class Database:
     @asynccontextmanager
     async def _transaction(self, begin: str) -> AsyncIterator[Transaction]:
         with ThreadPoolExecutor(1) as thread:
-            opened = Transaction(thread, self._connect())
+            with _faults():
+                connection = self._connect()
+            opened = Transaction(thread, connection)
             try:
                 await opened.execute(begin)
                 yield opened
@@ -104,10 +116,8 @@ class Transaction:
     async def execute(self, statement: str, *values: Value) -> list[sqlite3.Row]:
         """Every row. Raises `Unavailable` when the file is locked for too long, or gone."""
         loop = asyncio.get_running_loop()
-        try:
+        with _faults():
             return await loop.run_in_executor(self._thread, self._execute, statement, values)
-        except sqlite3.OperationalError as error:
-            raise Unavailable("database", str(error)) from error
 
     def _execute(self, statement: str, values: tuple[Value, ...]) -> list[sqlite3.Row]:
         return self._connection.execute(statement, values).fetchall()

@@ -13,7 +13,7 @@ from datetime import datetime
 from sqlite3 import Row
 from typing import Literal
 
-from context_engine.access import VisibleScope, VisibleTable
+from context_engine.access import VisibleScope, VisibleTable, VisibleView
 from context_engine.facts import (
     ConversationFacts,
     DialogueFacts,
@@ -32,6 +32,7 @@ from context_engine.keys import Coordinates
 from context_engine.models.sections import Count, Role
 from context_engine.policy import Pred
 from context_engine.ports import Counts, DomainReads
+from context_engine.view_filters import NOT_COMPUTED
 from examples.own_product.conditions import condition
 from examples.own_product.database import Database, Transaction, Value
 
@@ -93,7 +94,7 @@ class HelpdeskReads:
             user=_user(who) if who is not None else None,
             workspace=_workspace(found) if found is not None else None,
             member=_member(who) if who is not None else None,
-            grants=await self._joined(person, [queue["id"] for queue in queues]),
+            grants=await self._joined(who, [queue["id"] for queue in queues]),
             tables=tuple(_table(queue) for queue in queues),
             conversation=await self._thread(at, tail),
         )
@@ -109,8 +110,14 @@ class HelpdeskReads:
             "SELECT * FROM queues WHERE company_id = ? AND id = ?", company, id
         )
 
-    async def _joined(self, person: str, queues: list[str]) -> tuple[GrantFacts, ...]:
-        """Who joined a queue is an editor in it."""
+    async def _joined(self, who: Row | None, queues: list[str]) -> tuple[GrantFacts, ...]:
+        """An agent who joined a queue is an editor in it.
+
+        A guest who joined as an agent gets none: it would replace the role that the policy names.
+        """
+        if who is None or who["level"] != "agent":
+            return ()
+        person = who["id"]
         rows = await self._db.execute(
             "SELECT queue_id FROM queue_people WHERE person_id = ?", person
         )
@@ -167,8 +174,16 @@ class HelpdeskReads:
         tables = {table.id: await self._count(table, True) for table in scope.tables}
         view = None
         if scope.view is not None and scope.view_table is not None:
-            view = await self._count(scope.view_table, scope.view.filter)
+            view = await self._count_view(scope.view, scope.view_table)
         return Counts(tables=tables, view=view)
+
+    async def _count_view(self, view: VisibleView, queue: VisibleTable) -> Count:
+        """A filter in the language of views (`where`) is more than this product can compute."""
+        if view.uncountable is not None:
+            return Count.missing(view.uncountable)
+        if view.where is not None:
+            return Count.missing(NOT_COMPUTED)
+        return await self._count(queue, view.filter)
 
     async def _count(self, queue: VisibleTable, also: Pred) -> Count:
         values: list[Value] = [queue.id]

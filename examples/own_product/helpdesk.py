@@ -24,6 +24,7 @@ from context_engine.changes import (
     TableChanged,
     domain_change,
 )
+from context_engine.errors import NotYetEnforced, Unavailable
 from context_engine.invalidation import Invalidator
 from context_engine.ports import ContextCache
 from examples.own_product.database import Database, Transaction
@@ -180,10 +181,20 @@ class Helpdesk:
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[Transaction]:
-        """Commits the write with its changes, then publishes. Never the other way round."""
+        """Commits the write with its changes, then publishes. Never the other way round.
+
+        Raises `NotYetEnforced` where it is committed and could not be published.
+        """
         async with self._database.writing() as db:
             yield db
-        await self.publish()
+        try:
+            await self.publish()
+        except Unavailable as away:
+            raise NotYetEnforced(
+                away.part,
+                "the write is committed, and its change is emitted with the next one; until then"
+                f" answers may be of the state before it ({away.message})",
+            ) from away
 
     async def publish(self) -> None:
         """Emits what was committed and not yet emitted, in order. Call it at the start too.

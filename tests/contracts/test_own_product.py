@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
-from context_engine import bootstrap, policy
+from context_engine import bootstrap, policy, view_filters
 from context_engine.access import resolve
 from context_engine.bootstrap import Answering
 from context_engine.changes import AnyChange, MemberChanged
-from context_engine.errors import NotFound, Unavailable
+from context_engine.errors import NotFound, NotYetEnforced, Unavailable
 from context_engine.keys import Coordinates
 from context_engine.models import AgentContext, ContextBuildInput
+from context_engine.models.sections import Count
 from context_engine.settings import Settings
 from events.client import ContextClient
 from events.topics import Topics, ensure
@@ -97,6 +99,16 @@ async def test_the_products_rule_decides(desk: Desk) -> None:
         await desk.ask("nobody", "billing")
 
 
+async def test_an_agent_made_a_guest_sees_their_own_tickets(desk: Desk) -> None:
+    """Queues joined before give nothing to a guest, and are there again for the agent."""
+    await desk.helpdesk.open_ticket(W, "billing", "Mine", by="amir")
+    assert await desk.seen("amir") == 4
+    await desk.helpdesk.set_level(W, "amir", "guest")
+    assert await desk.seen("amir") == 1
+    await desk.helpdesk.set_level(W, "amir", "agent")
+    assert await desk.seen("amir") == 4
+
+
 async def test_what_the_product_lacks_is_absent(desk: Desk) -> None:
     """Projects, teams and the like are out of sight, not an error."""
     context = await desk.ask("lea", "billing", projectId="p", teamId="t")
@@ -112,6 +124,29 @@ async def test_the_view_is_counted_apart(desk: Desk) -> None:
         assert context.tables[0].record_count.value == tickets
         assert context.view is not None
         assert context.view.record_count.value == still_open
+
+
+@pytest.mark.parametrize(
+    ("filter", "reason"),
+    [
+        ({"where": {"unavailable": "no such operator"}}, "no such operator"),
+        ({"where": {"every": []}}, view_filters.NOT_COMPUTED),
+    ],
+)
+async def test_a_view_that_cannot_be_counted_is_unavailable(
+    desk: Desk, filter: JsonValue, reason: str
+) -> None:
+    """With the reason that `access` gives; and whatever is in the language of views."""
+    at = Coordinates(W, "lea", table_ids=("billing",), view_id="billing:open")
+    async with desk.house.domain.snapshot() as reads:
+        facts = await reads.facts(at, tail=20)
+        (table,) = facts.tables
+        view = table.views[0].model_copy(update={"filter": filter})
+        table = table.model_copy(update={"views": (view,)})
+        scope = resolve(facts.model_copy(update={"tables": (table,)}), at)
+        counts = await reads.counts(scope)
+    assert counts.view == Count.missing(reason)
+    assert counts.tables["billing"].value == 3
 
 
 async def test_each_write_takes_back_what_it_made_untrue(desk: Desk) -> None:
@@ -180,9 +215,9 @@ async def test_a_change_that_could_not_be_emitted_is_emitted_later(database: Dat
         told.append(change)
 
     helpdesk = Helpdesk(database, emit)
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotYetEnforced, match="the write is committed"):
         await helpdesk.found(W, "Harbour Support", lead="lea")
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotYetEnforced):
         await helpdesk.add_person(W, "amir", "agent")
     away = False
     await helpdesk.publish()
@@ -238,6 +273,11 @@ async def test_a_database_that_fails_is_unavailable(database: Database) -> None:
         await db.execute("DROP TABLE people")
     with pytest.raises(Unavailable):
         await reads.facts(Coordinates(W, "lea", table_ids=("billing",)), tail=20)
+    nowhere = Database(ROOT / "no-such-folder" / "helpdesk.sqlite")
+    with pytest.raises(Unavailable, match="unable to open"):
+        await nowhere.prepare()
+    with pytest.raises(Unavailable, match="unable to open"):
+        await HelpdeskDomain(nowhere).facts(Coordinates(W, "lea"), tail=20)
 
 
 async def test_facts_and_counts_are_of_one_state(desk: Desk) -> None:

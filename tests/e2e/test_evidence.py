@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from asyncio.subprocess import PIPE
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -133,6 +134,33 @@ async def test_what_is_not_there_is_refused_with_its_remedy(
         refused = await shell.json(*words, code=65)
         assert refused["code"] == code
         assert part in refused["message"]
+
+
+@pytest.mark.timeout(120)
+async def test_damaged_evidence_is_refused_by_its_id(
+    shell: Shell, client: ContextClient, world: World, parts: Parts
+) -> None:
+    """By every command that reads it, with exit code 65."""
+    talk = f"c-{token_hex(4)}"
+    await world.conversation(talk, "ana", "bob", messages=3)
+    built = ("build", "--user", "ana", "--workspace", "w", "--conversation", talk, "--fresh")
+    whole = (await shell.json(*built))["contextId"]
+    record = await parts.snapshots.get(whole)
+    assert record is not None
+    array, trace = f"{whole}-array", f"{whole}-trace"
+    await parts.snapshots.save(replace(record, context_id=array, context=b"[]"))
+    damaged: Any = []
+    await parts.snapshots.save(replace(record, context_id=trace, operator_trace=damaged))
+    for words, id in (
+        (("snapshot", "show", array), array),
+        (("snapshot", "diff", array, whole), array),
+        (("conversation", "show", talk, "--at", array), array),
+        (("snapshot", "show", trace, "--operator"), trace),
+        (("snapshot", "diff", whole, trace), trace),
+    ):
+        refused = await shell.json(*words, code=65)
+        assert refused["code"] == "invalid_request"
+        assert f"{id} is damaged" in refused["message"]
 
 
 def _names(value: Any) -> set[str]:

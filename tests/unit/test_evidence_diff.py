@@ -19,10 +19,12 @@ from context_engine.evidence import (
     Item,
     applied,
     compare,
+    denied,
     diff,
     path_text,
 )
-from workers.cli.evidence import VALUE_CHARS, bounded_json, differing, moment
+from context_engine.ports import SnapshotRecord
+from workers.cli.evidence import VALUE_CHARS, bounded_json, differing, moment, parsed
 
 NAMES = st.sampled_from(["a", "b", "id", "name"])
 LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, "", "x", "y"])
@@ -203,3 +205,42 @@ def test_a_long_value_is_only_begun_in_json() -> None:
     cut = bounded_json("x" * 9_000)
     assert isinstance(cut, dict)
     assert (cut["truncated"], cut["chars"]) == (True, 9_002)
+
+
+def kept(context: str = "{}", trace: Any = None, compression: Any = None) -> SnapshotRecord:
+    return SnapshotRecord(
+        context_id="c-1",
+        context_hash="h",
+        workspace_id="w",
+        user_id="u",
+        scope_key="s",
+        source="build",
+        summary="",
+        context=context.encode(),
+        compression={} if compression is None else compression,
+        operator_trace={} if trace is None else trace,
+        generated_at=datetime.now(UTC),
+    )
+
+
+@pytest.mark.parametrize(
+    "context",
+    ["[]", '"x"', "null", "{", "[" * 3_000 + "]" * 3_000, '{"a":' * 300 + "1" + "}" * 300],
+)
+def test_a_damaged_context_is_refused_by_its_id(context: str) -> None:
+    """Whatever is in its place: no error of Python reaches the operator."""
+    with pytest.raises(InvalidRequest, match="the context of c-1 is damaged"):
+        parsed(kept(context))
+
+
+def test_a_damaged_trace_is_not_one_without_denials() -> None:
+    """Of the context itself, and of the one whose build read its surface."""
+    for refused in (
+        lambda: parsed(kept(trace=[])),
+        lambda: denied(kept(trace=[])),
+        lambda: denied(kept(), kept(trace=[])),
+    ):
+        with pytest.raises(InvalidRequest, match="the operator trace of c-1 is damaged"):
+            refused()
+    with pytest.raises(InvalidRequest, match="the compression of c-1 is damaged"):
+        parsed(kept(compression=["x"]))

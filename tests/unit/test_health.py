@@ -119,6 +119,22 @@ async def test_both_are_served_with_a_body_that_says_why(
             }
 
 
+async def test_a_request_that_is_no_http_is_not_logged(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever reaches the port could fill the log with tracebacks."""
+    async with served(settings, "relay"):
+        for said in (b"\x16\x03\x01\x00\xff\r\n\r\n", b"GET /livez HTTP/9.9.9\r\n\r\n"):
+            reader, writer = await asyncio.open_connection(
+                settings.health_host, settings.health_port
+            )
+            writer.write(said)
+            answer = await reader.read()
+            assert answer.startswith(b"HTTP/1.0 400")
+            writer.close()
+    assert caplog.text == ""
+
+
 async def test_nothing_is_served_unless_a_port_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default opens no port."""
     monkeypatch.setattr(module.web, "AppRunner", None)

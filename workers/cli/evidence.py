@@ -42,6 +42,9 @@ VALUE_CHARS = 100
 MOST_LINES = 200
 """Lines of a text that are compared."""
 
+MOST_LEVELS = 200
+"""Deepest nesting of a context; the contract's own and that of the filters in it are far less."""
+
 JSON_CHARS = 4_000
 """Longest value of a difference as JSON, in characters."""
 
@@ -116,9 +119,49 @@ async def denials_of(wired: Parts, record: SnapshotRecord) -> tuple[Denied, ...]
 
 
 def parsed(record: SnapshotRecord) -> JsonObject:
-    """The context as it was told."""
-    context: JsonObject = json.loads(record.context)
-    return context
+    """The context as it was told.
+
+    Raises `InvalidRequest` for evidence that is damaged, its other parts included.
+    """
+    from context_engine.evidence import object_of
+
+    try:
+        stored: JsonValue = json.loads(record.context)
+    except ValueError:
+        raise InvalidRequest(
+            f"the context of {record.context_id} is damaged: no JSON", field="CONTEXT"
+        ) from None
+    except RecursionError:
+        raise _too_deep(record) from None
+    if not _within(MOST_LEVELS, stored):
+        raise _too_deep(record)
+    for part, kept in (
+        ("operator trace", record.operator_trace),
+        ("compression", record.compression),
+    ):
+        object_of(kept, record.context_id, part)
+    return object_of(stored, record.context_id, "context")
+
+
+def _too_deep(record: SnapshotRecord) -> InvalidRequest:
+    return InvalidRequest(
+        f"the context of {record.context_id} is damaged: nested deeper than {MOST_LEVELS} levels",
+        field="CONTEXT",
+    )
+
+
+def _within(levels: int, value: JsonValue) -> bool:
+    """Whether a JSON value is nested no deeper."""
+    level = [value]
+    for _ in range(levels):
+        inner: list[JsonValue] = []
+        for one in level:
+            if isinstance(one, (dict, list)):
+                inner.extend(one.values() if isinstance(one, dict) else one)
+        if not inner:
+            return True
+        level = inner
+    return False
 
 
 def versions_json(record: SnapshotRecord, context: JsonObject) -> JsonObject:

@@ -129,6 +129,7 @@ def show(context_id: ContextId, operator: Operator = False, as_json: JsonFlag = 
 
     async def found(wired: Parts) -> tuple[SnapshotRecord, tuple[Denied, ...] | None]:
         record = await snapshot_of(wired, context_id)
+        parsed(record)  # damaged evidence is refused before anything of it is shown
         return record, await denials_of(wired, record) if operator else None
 
     record, denials = with_parts(found)
