@@ -9,12 +9,12 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from os import EX_CONFIG
+from os import EX_CONFIG, EX_UNAVAILABLE
 from pathlib import Path
 
 from context_engine import bootstrap
 from context_engine.engine import ContextEngine
-from context_engine.errors import NotFound
+from context_engine.errors import NotFound, Unavailable
 from context_engine.models import AgentContext, ContextBuildInput
 from context_engine.settings import DEV_ENV, SettingsError, load
 from examples.house import run
@@ -77,6 +77,8 @@ def main() -> None:
             sys.exit(asyncio.run(worker(Database(given.database))))
         except SettingsError as wrong:
             parser.exit(EX_CONFIG, f"{wrong}\n")
+        except Unavailable as away:
+            parser.exit(EX_UNAVAILABLE, f"{away.message}\n")
     with tempfile.TemporaryDirectory(prefix="helpdesk-") as home:
         run(lambda: tour(Database(given.database or Path(home) / "helpdesk.sqlite")))
 
