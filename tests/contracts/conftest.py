@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.sql.engine import create_engine
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.settings import Settings
@@ -25,6 +26,15 @@ async def database(config: Settings) -> AsyncIterator[AsyncEngine]:
     made = create_engine(config)
     yield made
     await made.dispose()
+
+
+@pytest.fixture
+async def cache(redis_url: str, config: Settings) -> AsyncIterator[RedisCache]:
+    """An empty cache in which workspace `w` has its marks."""
+    made = RedisCache(redis_url, config)
+    await made.mark("w", frozenset(), create=True)
+    yield made
+    await made.close()
 
 
 @pytest.fixture

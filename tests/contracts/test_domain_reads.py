@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from datetime import date
 from typing import Any
 
-import asyncpg
 import pytest
 from sqlalchemy import text, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import NullPool
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from context_engine import access
 from context_engine.access import VisibleScope
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.driver import driver_of
 from context_engine.adapters.sql.engine import create_engine
 from context_engine.adapters.sql.reads import OLDER_CHARS, SqlDomain, SqlReads
 from context_engine.errors import Unavailable
@@ -401,59 +396,3 @@ async def test_facts_over_their_time_are_unavailable(world: World, config: Setti
             await facts_of(SqlDomain(slow), at())
     await slow.dispose()
     assert refused.value.part == "database"
-
-
-async def test_dropped_connections_cost_one_attempt(
-    world: World, database: AsyncEngine, domain: SqlDomain
-) -> None:
-    """After the server ended every session, one try may say `Unavailable`, the next is answered."""
-    await facts_of(domain, at())
-    async with create_async_engine(database.url, poolclass=NullPool).begin() as admin:
-        await admin.execute(
-            text(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
-        )
-        with contextlib.suppress(Unavailable):
-            await facts_of(domain, at())
-        assert (await facts_of(domain, at())).member is not None
-
-
-# -- connections that come back ----------------------------------------------------------------
-
-
-async def read_once(domain: SqlDomain) -> None:
-    scope, counts = await counted(domain, at(table_ids=("t0",)))
-    assert scope.tables[0].id == "t0"
-    assert counts.tables["t0"] == Count.of(10)
-
-
-@pytest.mark.parametrize("how", ["refused by the server", "cut once it stood"])
-async def test_a_transaction_that_does_not_begin_in_order_costs_its_own_read_only(
-    world: World, config: Settings, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
-    """The driver would take the next for nested in it, or a write would meet a read-only one."""
-    alone = create_engine(config.model_copy(update={"database_pool_size": 1}))
-    domain = SqlDomain(alone)
-    await read_once(domain)
-    execute, met = asyncpg.Connection.execute, []
-
-    async def once(self: Any, query: str, *values: Any, **more: Any) -> Any:
-        if not query.startswith("BEGIN") or met:
-            return await execute(self, query, *values, **more)
-        met.append(query)
-        if how == "refused by the server":
-            query = "DO $$ BEGIN RAISE EXCEPTION 'cancelled' USING ERRCODE = '57014'; END $$"
-            return await execute(self, query)
-        await execute(self, query)
-        raise asyncio.CancelledError
-
-    monkeypatch.setattr(asyncpg.Connection, "execute", once)
-    with pytest.raises((Unavailable, asyncio.CancelledError)):
-        await read_once(domain)
-    for _ in range(3):
-        async with driver_of(alone) as driver:
-            await driver.execute("UPDATE users SET name = name WHERE id = 'ana'")
-        await read_once(domain)
-    await alone.dispose()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -20,22 +19,7 @@ from context_engine.errors import NotFound, Unavailable
 from context_engine.invalidation import tags_touched
 from context_engine.models import AgentContext, ContextBuildInput
 from context_engine.settings import Settings
-from tests.support.world import SECRET, Statements, World, engine_over
-
-
-@pytest.fixture
-def config(database_url: str, redis_url: str) -> Settings:
-    return Settings.model_validate(
-        {"database_url": database_url, "redis_url": redis_url, "tag_secret": SECRET}
-    )
-
-
-@pytest.fixture
-async def cache(config: Settings) -> AsyncIterator[RedisCache]:
-    made = RedisCache(config.redis_url, config)
-    await made.mark("w", frozenset(), create=True)
-    yield made
-    await made.close()
+from tests.support.world import Statements, World, engine_over
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -32,25 +31,9 @@ from context_engine.evidence import (
 from context_engine.keys import BUILD_VERSION, Coordinates
 from context_engine.models import ContextBuildInput
 from context_engine.ports import SUMMARY_START, SnapshotRecord
-from context_engine.settings import Settings
-from tests.support.world import SECRET, World, engine_over
+from tests.support.world import World, engine_over
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def config(database_url: str, redis_url: str) -> Settings:
-    return Settings.model_validate(
-        {"database_url": database_url, "redis_url": redis_url, "tag_secret": SECRET}
-    )
-
-
-@pytest.fixture
-async def cache(config: Settings) -> AsyncIterator[RedisCache]:
-    made = RedisCache(config.redis_url, config)
-    await made.mark("w", frozenset(), create=True)
-    yield made
-    await made.close()
 
 
 @pytest.fixture
