@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Awaitable, Coroutine
 
-from workers.signals import ASKED_TO_STOP
+from workers.signals import ASKED_TO_STOP, leaving
 
 
 async def cut_short(work: Coroutine[object, object, int], told: int) -> int:
@@ -36,9 +35,7 @@ async def cut_short(work: Coroutine[object, object, int], told: int) -> int:
         return told
     finally:
         if asked:
-            for number in ASKED_TO_STOP:
-                loop.remove_signal_handler(number)
-                signal.signal(number, signal.SIG_IGN)  # what is left to do is short
+            leaving()
 
 
 async def to_the_end(clean_up: Awaitable[object]) -> None:

@@ -31,3 +31,17 @@ def stop_requested() -> asyncio.Event:
     for number in ASKED_TO_STOP:
         loop.add_signal_handler(number, stop.set)
     return stop
+
+
+def leaving() -> None:
+    """Neither signal means anything from now on, for good: what is left to do is short.
+
+    Without it one that comes late would end the process in the middle of its clean-up, and with
+    another code than the one it leaves with.
+    """
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    for number in ASKED_TO_STOP:
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)

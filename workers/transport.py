@@ -1,6 +1,6 @@
 """What faust's Kafka consumer does differently here: the one place that reaches into faust.
 
-Five things, for which faust 0.15 has no setting:
+Six things, for which faust 0.15 has no setting:
 
 1. The long poll. Faust asks the broker to hold a fetch for 1,500 ms. A broker that answers only
    at the end of it makes every reply that late; one that answers at once loses nothing.
@@ -12,6 +12,8 @@ Five things, for which faust 0.15 has no setting:
 4. A full buffer. Faust stops fetching the partition, and where all are full sleeps for a second
    while the worker runs dry. Here the full buffer itself holds the fetcher back.
 5. The end. Faust waits for the broker without a bound, and falls over where it is gone.
+6. Whose loop. Told to stop while it starts, faust closes the thread's client from the main
+   thread. A loop belongs to its thread: uvloop's crashes the process when another touches it.
 """
 
 from __future__ import annotations
@@ -44,6 +46,9 @@ class BuildConsumerThread(driver.AIOKafkaConsumerThread):
         consumer._fetch_max_wait_ms = FETCH_MAX_WAIT_MS
         accept_any_header_name()
         return consumer
+
+    def close(self) -> None:
+        """Leave the client to the thread that owns it: `on_thread_stop` closes it there (see 6)."""
 
     async def on_thread_stop(self) -> None:
         """Bounded, and whole, without a broker too; faust's own ends in a traceback there."""

@@ -12,7 +12,7 @@ from context_engine.settings import Settings
 from workers import supervisor
 from workers.cli.shared import config, console
 from workers.logs import configure
-from workers.signals import stop_requested
+from workers.signals import leaving, stop_requested
 
 app = typer.Typer(no_args_is_help=True, help="Runs a worker in the foreground.")
 
@@ -34,7 +34,10 @@ def say_ready(name: str) -> Callable[[], None]:
 
 async def until_signalled(run: Run, settings: Settings, name: str) -> int:
     """Runs a worker until SIGTERM or SIGINT asks it to finish; the exit code, 0 in that case."""
-    return await run(settings, ready=say_ready(name), stop=stop_requested())
+    try:
+        return await run(settings, ready=say_ready(name), stop=stop_requested())
+    finally:
+        leaving()
 
 
 @app.command()
