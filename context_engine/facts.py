@@ -60,6 +60,14 @@ class PolicyFacts(Fact):
     mode: str
 
 
+class FieldPermissionFacts(Fact):
+    """What one subject may do with a field; it narrows, and raises nobody."""
+
+    subject_type: Literal["user", "team", "role"]
+    subject_id: str
+    level: Literal["none", "read", "write"]
+
+
 class FieldFacts(Fact):
     id: str
     name: str
@@ -68,6 +76,10 @@ class FieldFacts(Fact):
     linked_table_id: str | None = None
     linked_field_id: str | None = None
     cardinality: Literal["one", "many"] = "many"
+    reads: tuple[tuple[str, str], ...] | None = ()
+    """(table, field) of all that a computed field is made of at first hand; None: not known."""
+    permissions: tuple[FieldPermissionFacts, ...] = ()
+    """Those that name the user, a team of the user, or a role."""
 
 
 class ViewFacts(Fact):
@@ -78,7 +90,8 @@ class ViewFacts(Fact):
     """`collaborative`, `personal` or `restricted`; anything else is nobody's."""
     owner_id: str | None
     filter: JsonValue
-    """A predicate of the policy grammar, or None; not trusted to parse."""
+    """A predicate of the policy grammar, `{"where": ..}` in the language of views, or None; not
+    trusted to parse."""
     hidden: tuple[str, ...]
     field_order: tuple[str, ...]
 

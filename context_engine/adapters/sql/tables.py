@@ -192,15 +192,36 @@ fields = Table(
     Column("linked_table_id", Text),
     Column("linked_field_id", Text),
     Column("cardinality", Text, nullable=False, server_default="many"),
+    Column("reads", JSONB(none_as_null=True), server_default=text("'[]'::jsonb")),
     _version(),
     CheckConstraint("cardinality IN ('one', 'many')", name="cardinality"),
+    CheckConstraint("jsonb_typeof(reads) = 'array'", name="reads"),
     Index("ix_fields_table_id", "table_id"),
+    Index("ix_fields_linked_table_id", "linked_table_id"),
     Index(
         "uq_fields_primary",
         "table_id",
         unique=True,
         postgresql_where=text('"primary"'),
     ),
+)
+"""`reads`: `[[table id, field id], ..]`, the fields that a computed one is made of at first hand;
+NULL where nobody knows, and then nobody sees it."""
+
+field_permissions = Table(
+    "field_permissions",
+    metadata,
+    _of("workspace_id", "workspaces"),
+    _of("table_id", "tables"),
+    _of("field_id", "fields", primary=True),
+    Column("subject_type", Text, primary_key=True),
+    Column("subject_id", Text, primary_key=True),
+    Column("level", Text, nullable=False),
+    _version(),
+    CheckConstraint("subject_type IN ('user', 'team', 'role')", name="subject_type"),
+    CheckConstraint("level IN ('none', 'read', 'write')", name="level"),
+    Index("ix_field_permissions_table_id", "table_id"),
+    Index("ix_field_permissions_subject_id", "workspace_id", "subject_type", "subject_id"),
 )
 views = Table(
     "views",
