@@ -49,6 +49,8 @@ class GrantFacts(Fact):
     scope_type: Literal["workspace", "table", "view"]
     scope_id: str
     role: Role
+    table_id: str | None = None
+    """The table that a view is of."""
 
 
 class PolicyFacts(Fact):
@@ -63,6 +65,7 @@ class PolicyFacts(Fact):
 class FieldPermissionFacts(Fact):
     """What one subject may do with a field; it narrows, and raises nobody."""
 
+    field_id: str
     subject_type: Literal["user", "team", "role"]
     subject_id: str
     level: Literal["none", "read", "write"]
@@ -78,8 +81,6 @@ class FieldFacts(Fact):
     cardinality: Literal["one", "many"] = "many"
     reads: tuple[tuple[str, str], ...] | None = ()
     """(table, field) of all that a computed field is made of at first hand; None: not known."""
-    permissions: tuple[FieldPermissionFacts, ...] = ()
-    """Those that name the user, a team of the user, or a role."""
 
 
 class ViewFacts(Fact):
@@ -105,6 +106,9 @@ class TableFacts(Fact):
     policies: tuple[PolicyFacts, ...]
     fields: tuple[FieldFacts, ...]
     views: tuple[ViewFacts, ...]
+    """All of a table that was asked for; of the others the restricted ones."""
+    field_permissions: tuple[FieldPermissionFacts, ...] = ()
+    """Those that name the user, a team of the user, or a role."""
 
 
 class ProjectFacts(Fact):
@@ -194,16 +198,27 @@ class ConversationFacts(Fact):
 class Facts(Fact):
     """Everything that one request's permission is decided on. None and missing: not there.
 
-    `tables` holds the requested tables, those of the requested view, task and project's tasks,
-    and those that tool messages of the conversation's tail ran over.
+    They come in two readings. The first tells who asks and with which rights, and what stands at
+    the coordinates. The second tells of `tables`, and only where a right leads in: a table out of
+    sight takes the same steps as one that is missing.
     """
 
+    now: AwareDatetime | None = None
+    """The database's time."""
     user: UserFacts | None = None
     workspace: WorkspaceFacts | None = None
     member: MemberFacts | None = None
     team_ids: tuple[str, ...] = ()
     grants: tuple[GrantFacts, ...] = ()
+    """Every grant of the user and of the user's teams in the workspace."""
+    named: tuple[str, ...] = ()
+    """The live tables that the request comes to: those requested, those of the requested view,
+    task and project's tasks, and those that tool messages of the conversation's tail ran over."""
+    view_table_id: str | None = None
+    """The table of the requested view."""
     tables: tuple[TableFacts, ...] = ()
+    """Of `named`, those that a right leads into; and the tables that these link to, are linked
+    from, compute from or have rules over."""
     project: ProjectFacts | None = None
     task: TaskFacts | None = None
     team: TeamFacts | None = None

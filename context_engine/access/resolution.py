@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from context_engine import keys
-from context_engine.access.roles import RANK, granted, narrowed
-from context_engine.access.run import Run
+from context_engine.access.links import links_in_sight
+from context_engine.access.roles import RANK, in_workspace, narrowed
+from context_engine.access.run import Attributes, Run
 from context_engine.access.tables import Tables
 from context_engine.access.unresolved import in_order, settle
 from context_engine.access.visible import MAKER, VisibleConversation, VisibleScope
@@ -32,8 +34,11 @@ def resolve(
     inherited: frozenset[str] = frozenset(),
     strict: bool = False,
     now: datetime | None = None,
+    attributes: Attributes = MappingProxyType({}),
 ) -> VisibleScope:
-    """Decides what the user of `at` sees of `facts`, `now`: this process's time unless given.
+    """Decides what the user of `at` sees of `facts`, `now`: the time of the facts unless given.
+
+    `attributes`: what was found for the `user.attr` of `lookups`.
 
     `inherited` names the coordinates (as in `Coordinates`) that came from a session: they are
     left out when out of sight, where requested ones are fatal or listed as unresolved.
@@ -41,7 +46,7 @@ def resolve(
     Raises `NotFound` for the workspace, a requested table, the conversation, an agent of the
     stack, and with `strict` for every requested coordinate.
     """
-    scope = _scope(Run(facts, at, now or datetime.now(UTC)), inherited)
+    scope = _scope(Run(facts, at, now or facts.now or datetime.now(UTC), attributes), inherited)
     settle(scope.absent, inherited, strict=strict)
     return scope
 
@@ -50,8 +55,9 @@ def _scope(run: Run, inherited: frozenset[str]) -> VisibleScope:
     user, workspace, held = _membership(run)
     agents = _agents(run, held)
     role = narrowed(held, agents)
-    tables = Tables(run)
+    tables = Tables(run, agents)
     requested = tables.requested()
+    links = links_in_sight(run, tables, requested)
     view, view_table = tables.view()
     project = project_in_sight(run, role)
     of_project = project_tables(run, tables, role)
@@ -59,6 +65,7 @@ def _scope(run: Run, inherited: frozenset[str]) -> VisibleScope:
     team = team_in_sight(run, role)
     organization = organization_in_sight(run, workspace)
     workflow = workflow_in_sight(run, role)
+    until = run.until
     talk = _talk(run, tables, inherited)
     return VisibleScope(
         maker=MAKER,
@@ -68,6 +75,7 @@ def _scope(run: Run, inherited: frozenset[str]) -> VisibleScope:
         tables=requested,
         view=view,
         view_table=view_table,
+        links=links,
         project=project,
         project_tables=of_project,
         task=task,
@@ -82,7 +90,8 @@ def _scope(run: Run, inherited: frozenset[str]) -> VisibleScope:
         dialogue_tags=talk.tags,
         dialogue_told=talk.told,
         denials=tuple(run.denials),
-        until=view.where.until if view is not None and view.where is not None else None,
+        faults=tuple(run.faults),
+        until=until,
     )
 
 
@@ -94,9 +103,7 @@ def _membership(run: Run) -> tuple[UserFacts, WorkspaceFacts, Role]:
     if not (user.active and member.active):
         raise NotFound("workspace", run.at.workspace_id)
     run.tell(keys.team(team) for team in run.facts.team_ids)
-    if member.role != "defer":
-        return user, workspace, member.role
-    return user, workspace, granted(run.facts, "workspace", workspace.id) or "none"
+    return user, workspace, in_workspace(run.facts, workspace.id)
 
 
 def _agents(run: Run, held: Role) -> tuple[AgentFacts, ...]:
@@ -131,14 +138,14 @@ def _talk(run: Run, tables: Tables, inherited: frozenset[str]) -> _Talk:
         raise NotFound("conversation", run.at.conversation_id)
     # What tools ran over is the dialogue's matter: the surface must not depend on it.
     surface = set(run.tags)
-    seen = {t.id: t for table in run.facts.tables if (t := tables.one(table.id)) is not None}
-    # Tables that are gone too: they may come back.
     ran_over = {id for message in conversation.dialogue.messages for id in message.table_ids}
+    seen = {t.id: t for id in sorted(ran_over) if (t := tables.one(id)) is not None}
+    # Tables that are gone too: they may come back.
     told = own | {keys.schema(id) for id in ran_over}
-    tags = told | (run.tags - surface) | {keys.rows(table.id) for table in run.facts.tables}
+    tags = told | (run.tags - surface) | {keys.rows(id) for id in ran_over}
     run.tags = surface
-    for table_id in ran_over & seen.keys():
-        told |= tables.tags_of(seen[table_id])
+    for table in seen.values():
+        told |= tables.told_of(table)
     return _Talk(
         VisibleConversation(
             maker=MAKER,

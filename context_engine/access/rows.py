@@ -1,60 +1,148 @@
-"""Which rows of a table are in sight: its policies, read for one user."""
+"""Which rows a way into a table holds: policies and boundaries, read for one user.
+
+They are evaluated over what is stored, without the user's own permissions, and so never in a
+circle. What cannot be read denies.
+"""
 
 from __future__ import annotations
 
-from context_engine import policy
+from dataclasses import dataclass
+
+from context_engine import policy, view_filters
 from context_engine.access.run import Run
+from context_engine.access.ways import Entry
 from context_engine.errors import InvalidRequest
-from context_engine.facts import PolicyFacts, TableFacts
+from context_engine.facts import PolicyFacts, TableFacts, ViewFacts
 from context_engine.models.sections import Role
+from context_engine.view_filters import EVERY_ROW, NOT_COMPUTED, RowSet, Sight
 
 
-def rows_in_sight(run: Run, table: TableFacts, role: Role) -> policy.Pred:
-    """Rows of the table's way in: default or a permissive policy, and every restrictive one.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The rows of one way; `uncountable` says why a boundary gives none."""
 
-    `role` is the one by which the way in is held.
-    """
-    read = [_read(run, table, role, stored) for stored in table.policies]
-    preds = [p for p in read if p is not None]
-    opening: list[policy.Pred] = [p for mode, p in preds if mode == "permissive"]
-    closing = [p for mode, p in preds if mode == "restrictive"]
-    if table.policy_default == "show_all":
-        opening = [True]
-    elif table.policy_default != "deny_all":
-        run.deny(f"rows of {table.id}", "unknown default")
-        return False
-    if any(p is False for p in closing) or not opening:
-        return False
-    base = opening[0] if len(opening) == 1 else policy.Any_(any=tuple(opening))
-    if not closing:
-        return base
-    return policy.All(all=(base, *closing))
+    rows: RowSet
+    uncountable: str | None = None
+
+
+def rows_held(run: Run, entry: Entry) -> Held:
+    """The rows of the table's own way, or of the way through a granted view."""
+    closing, opening = _policies(run, entry.table, entry.held)
+    if entry.view is None:
+        return Held(RowSet(_own_rows(run, entry.table, closing, opening)))
+    boundary = boundary_of(run, entry.table, entry.view)
+    if isinstance(boundary, str):
+        run.deny(f"rows of view {entry.view.id}", boundary)
+        return Held(RowSet(False), boundary)
+    return Held(RowSet(_all(boundary.pred, *closing), boundary.where))
+
+
+def _own_rows(
+    run: Run, table: TableFacts, closing: list[policy.Pred], opening: list[policy.Pred]
+) -> policy.Pred:
+    """Default or a permissive policy, and every restrictive one."""
+    match table.policy_default:
+        case "show_all":
+            return _all(True, *closing)
+        case "deny_all":
+            return _all(_any(*opening), *closing)
+        case _:
+            run.deny(f"rows of {table.id}", "unknown default")
+            return False
+
+
+def _policies(
+    run: Run, table: TableFacts, held: Role
+) -> tuple[list[policy.Pred], list[policy.Pred]]:
+    """What the policies that name the user demand (restrictive), and offer (permissive)."""
+    closing: list[policy.Pred] = []
+    opening: list[policy.Pred] = []
+    for stored in table.policies:
+        match _read(run, table, held, stored):
+            case None:
+                pass
+            case ("permissive", pred):
+                opening.append(pred)
+            case (_, pred):
+                closing.append(pred)
+    return closing, opening
 
 
 def _read(
-    run: Run, table: TableFacts, role: Role, stored: PolicyFacts
+    run: Run, table: TableFacts, held: Role, stored: PolicyFacts
 ) -> tuple[str, policy.Pred] | None:
     """One stored policy: (mode, predicate), or None where it names another user.
 
-    Garbage denies: as restrictive it closes the table, as permissive it opens nothing.
+    Garbage closes the table, whoever it once named.
     """
     try:
         parsed = policy.RowPolicy.model_validate(
             {"subjects": stored.subjects, "pred": policy.parse(stored.pred), "mode": stored.mode}
         )
-        if not _names(run, role, parsed):
+        if not _names(run, held, parsed):
             return None
-        pred = policy.resolve(parsed.pred, run.operands())
+        return parsed.mode, stored_pred(run, table, parsed.pred)
     except (ValueError, InvalidRequest, policy.Unresolvable) as fault:
-        run.deny(f"rows of {table.id}", f"policy {stored.id}: {type(fault).__name__}")
+        run.garbage(f"policy {stored.id} of table {table.id}", fault)
+        run.deny(f"rows of {table.id}", f"policy {stored.id}: {type(fault).__name__}: {fault}")
         return "restrictive", False
-    if not policy.fields_read(pred) <= {f.id for f in table.fields}:
-        run.deny(f"rows of {table.id}", f"policy {stored.id} names a missing field")
-        return "restrictive", False
-    return parsed.mode, pred
 
 
-def _names(run: Run, role: Role, parsed: policy.RowPolicy) -> bool:
-    mine = {("user", run.at.user_id), ("role", role)}
+def _names(run: Run, held: Role, parsed: policy.RowPolicy) -> bool:
+    mine = {("user", run.at.user_id), ("role", held)}
     mine |= {("team", team) for team in run.facts.team_ids}
     return any((s.type, s.id) in mine for s in parsed.subjects)
+
+
+def stored_pred(run: Run, table: TableFacts, pred: policy.Pred) -> policy.Pred:
+    """A condition over all that is stored, for this user now.
+
+    Raises `policy.Unresolvable` for what it names that is not there.
+    """
+    if (lacking := policy.lacking(pred, run.fields_of, table.id)) is not None:
+        raise policy.Unresolvable(f"there is no {lacking}")
+    run.read_by(pred, table)
+    operands = run.operands()
+    run.turns(policy.until(pred, operands))
+    return policy.resolve(pred, operands)
+
+
+def boundary_of(run: Run, table: TableFacts, view: ViewFacts) -> RowSet | str:
+    """What a view's filter lets through as a boundary; or why that cannot be told."""
+    raw = view.filter
+    if raw is None:
+        return RowSet(True)
+    if view_filters.is_stored(raw):
+        made = view_filters.prepare(raw, table.id, run.now, lambda id: _everything(run, id))
+        if isinstance(made, str):
+            return made
+        run.reads_cells(made.reads)
+        run.turns(made.until)
+        return RowSet(True, made)
+    try:
+        return RowSet(stored_pred(run, table, policy.parse(raw)))
+    except (InvalidRequest, policy.Unresolvable):
+        return NOT_COMPUTED
+
+
+def _everything(run: Run, table_id: str) -> Sight | None:
+    fields = run.fields_of(table_id)
+    return None if fields is None else Sight(frozenset(fields), EVERY_ROW)
+
+
+def _all(*preds: policy.Pred) -> policy.Pred:
+    if any(pred is False for pred in preds):
+        return False
+    parts = tuple(pred for pred in preds if pred is not True)
+    if len(parts) == 1:
+        return parts[0]
+    return policy.All(all=parts) if parts else True
+
+
+def _any(*preds: policy.Pred) -> policy.Pred:
+    if any(pred is True for pred in preds):
+        return True
+    parts = tuple(pred for pred in preds if pred is not False)
+    if len(parts) == 1:
+        return parts[0]
+    return policy.Any_(any=parts) if parts else False

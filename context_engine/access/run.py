@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Literal
+
+from pydantic import JsonValue
 
 from context_engine import keys, policy
 from context_engine.access.visible import Denial
-from context_engine.facts import Facts
+from context_engine.facts import Facts, FieldFacts, TableFacts
 from context_engine.keys import Coordinates, Tag
 from context_engine.models.context import Unresolved
 
+Cell = tuple[str, str]
+"""(table, field or system column)."""
 
-@dataclass(slots=True)
+Attributes = Mapping[policy.AttrLookup, tuple[JsonValue, ...]]
+"""What was found for `user.attr`; what is not in it could not be told."""
+
+
+@dataclass
 class Run:
     """The question, and all that its answer depends on beside what is in sight.
 
@@ -25,10 +35,15 @@ class Run:
     facts: Facts
     at: Coordinates
     now: datetime
+    attributes: Attributes = field(default_factory=dict)
     tags: set[Tag] = field(init=False)
     told: set[Tag] = field(init=False)
+    until: datetime | None = field(default=None, init=False)
+    """When a date that something here depends on turns."""
     denials: list[Denial] = field(default_factory=list, init=False)
+    faults: list[Denial] = field(default_factory=list, init=False)
     missing: list[Unresolved] = field(default_factory=list, init=False)
+    _noted: set[Cell] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.tags = {
@@ -40,6 +55,22 @@ class Run:
         }
         self.told = set(self.tags)
 
+    # -- what is there -----------------------------------------------------------------------
+
+    @cached_property
+    def tables(self) -> Mapping[str, TableFacts]:
+        return {table.id: table for table in self.facts.tables}
+
+    @cached_property
+    def _fields(self) -> dict[str, Mapping[str, FieldFacts]]:
+        return {}
+
+    def fields_of(self, table_id: str) -> Mapping[str, FieldFacts] | None:
+        """All fields of a table, by id; None for one that is missing."""
+        if table_id not in self._fields and (table := self.tables.get(table_id)) is not None:
+            self._fields[table_id] = {one.id: one for one in table.fields}
+        return self._fields.get(table_id)
+
     def operands(self) -> policy.UserOperands:
         """What conditions may say of the user."""
         user = self.facts.user
@@ -47,7 +78,40 @@ class Run:
             id=self.at.user_id,
             email_norm=user.email_norm if user else None,
             team_ids=self.facts.team_ids,
+            timezone=user.timezone if user else None,
+            now=self.now,
+            attributes=self.attributes,
         )
+
+    # -- what depends on what ----------------------------------------------------------------
+
+    def read_by(self, pred: policy.Pred, table: TableFacts) -> None:
+        """Depends on the cells that a condition over a table's rows reads."""
+        links = {f.id: f.linked_table_id for f in table.fields}
+        self.reads_cells(policy.reads(pred, table.id, links.get))
+        for lookup in policy.attributes(pred):
+            self.reads_cells({(lookup.table, lookup.key_field), (lookup.table, lookup.value_field)})
+
+    def reads_cells(self, reads: Iterable[Cell]) -> None:
+        """Depends on these cells."""
+        found = set(reads)
+        self.tags |= cells_of(found)
+        self._noted |= found
+
+    @contextmanager
+    def noting(self) -> Iterator[set[Cell]]:
+        """The cells that the block depends on, once it has ended."""
+        outer, self._noted = self._noted, set()
+        mine = self._noted
+        try:
+            yield mine
+        finally:
+            self._noted = outer | mine
+
+    def turns(self, until: datetime | None) -> None:
+        """Nothing made of this outlives `until`."""
+        if until is not None:
+            self.until = until if self.until is None else min(self.until, until)
 
     def tell(self, tags: Iterable[Tag]) -> None:
         """Depends on `tags`, and may say so."""
@@ -55,8 +119,14 @@ class Run:
         self.tags |= found
         self.told |= found
 
+    # -- what is refused ---------------------------------------------------------------------
+
     def deny(self, what: str, rule: str) -> None:
         self.denials.append(Denial(what=what, rule=rule))
+
+    def garbage(self, what: str, fault: Exception) -> None:
+        """Something stored that nobody can read: operators are told."""
+        self.faults.append(Denial(what=what, rule=str(fault)))
 
     def absent(
         self,
@@ -68,13 +138,14 @@ class Run:
         self.missing.append(Unresolved(coordinate=f"{kind}Id", id=id))
 
 
-def reads_of(table_id: str, pred: policy.Pred) -> set[Tag]:
-    """Tags of the cells that a condition over a table's rows reads."""
-    refs = policy.refs_read(pred)
-    cells = {keys.value(table_id, ref.partition(":")[2]) for ref in refs}
-    return cells | {keys.any_value(table_id)} if refs else cells
-
-
 def rows_of(table_id: str) -> set[Tag]:
     """Tags of what a count of a table's rows depends on, beside the cells it reads."""
     return {keys.schema(table_id), keys.rows(table_id)}
+
+
+def cells_of(reads: Iterable[Cell]) -> set[Tag]:
+    """Tags of cells, and of the rows that they are in."""
+    tags: set[Tag] = set()
+    for table, name in reads:
+        tags |= {keys.value(table, name), keys.any_value(table)} | rows_of(table)
+    return tags

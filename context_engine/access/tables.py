@@ -1,37 +1,41 @@
-"""Tables in sight and their views."""
+"""Tables in sight: their ways in, and their views."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
-from context_engine import keys, policy, view_filters
-from context_engine.access.roles import TableRole, held_on, narrowed
-from context_engine.access.rows import rows_in_sight
-from context_engine.access.run import Run, reads_of, rows_of
-from context_engine.access.visible import MAKER, VisibleTable, VisibleView
-from context_engine.errors import InvalidRequest
-from context_engine.facts import TableFacts, ViewFacts
+from context_engine import keys, view_filters
+from context_engine.access.roles import RANK, granted, held_on, let_in
+from context_engine.access.rows import rows_held
+from context_engine.access.run import Cell, Run, cells_of, rows_of
+from context_engine.access.views import looked_at
+from context_engine.access.visible import MAKER, VisibleTable, VisibleView, Way
+from context_engine.access.ways import Entry, Shown, entries, shown, writable
+from context_engine.facts import AgentFacts, TableFacts, ViewFacts
 from context_engine.keys import Tag
 from context_engine.models.context import Unresolved
-from context_engine.models.sections import Role
 
 
 class Tables:
     """The tables of one run, each decided once."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._by_id = {table.id: table for table in run.facts.tables}
+    def __init__(self, run: Run, agents: Sequence[AgentFacts]) -> None:
+        self._run, self._agents = run, agents
+        found = tuple(entries(run.facts, agents, run.at.workspace_id))
+        self._shown: Shown = shown(found)
+        self._entries = tuple(entry for entry in found if entry.key in self._shown)
+        self._in_sight = {entry.table.id for entry in self._entries}
         self._made: dict[str, VisibleTable | None] = {}
+        self._reads: dict[str, set[Cell]] = {}
 
     def requested(self) -> tuple[VisibleTable, ...]:
         """The effective tables in sight; the others are noted as missing."""
         seen = []
         for table_id in self._run.at.table_ids:
-            self._run.tell({keys.views(table_id)} | rows_of(table_id))
+            self._run.tell({keys.views(table_id), keys.links_to(table_id)} | rows_of(table_id))
             table = self.one(table_id)
             if table is not None:
-                self._run.tell(self.tags_of(table))
+                self.tell_of(table)
                 seen.append(table)
             else:
                 self._run.missing.append(Unresolved(coordinate="tableIds", id=table_id))
@@ -40,15 +44,34 @@ class Tables:
     def one(self, table_id: str) -> VisibleTable | None:
         """A table in sight. The answer depends on its tags; whoever shows it tells them too."""
         if table_id not in self._made:
-            self._made[table_id] = made = self._decided(table_id)
-            self._run.tags |= rows_of(table_id)
-            if made is not None:
-                self._run.tags |= self.tags_of(made)
+            with self._run.noting() as reads:
+                self._made[table_id] = self._decided(table_id)
+            self._reads[table_id] = reads
+            self._run.tags |= self._tags_of(table_id, reads)
         return self._made[table_id]
 
-    def tags_of(self, table: VisibleTable) -> set[Tag]:
-        """What the rows in sight of `table` depend on."""
-        return rows_of(table.id) | reads_of(table.id, table.rows)
+    def tell_of(self, table: VisibleTable) -> None:
+        """The answer shows `table`, and may say what it depends on."""
+        self._run.tell(self.told_of(table))
+
+    def told_of(self, table: VisibleTable) -> set[Tag]:
+        """What a table in sight depends on, but for what it reads of others out of sight."""
+        return self._tags_of(table.id, self.in_sight(self._reads.get(table.id, ())))
+
+    def in_sight(self, cells: Iterable[Cell]) -> set[Cell]:
+        """Those of tables that some way leads into."""
+        return {cell for cell in cells if cell[0] in self._in_sight}
+
+    def _tags_of(self, table_id: str, reads: Iterable[Cell]) -> set[Tag]:
+        tags = rows_of(table_id) | cells_of(reads)
+        facts = self._run.tables.get(table_id)
+        for source in _sources(facts) if facts is not None else ():
+            tags |= {keys.schema(source), keys.views(source)}
+        if any(entry.table.id == table_id and entry.view is not None for entry in self._entries):
+            tags.add(keys.views(table_id))  # what a granted view hides and filters is a boundary
+        return tags
+
+    # -- views -------------------------------------------------------------------------------
 
     def view(self) -> tuple[VisibleView | None, VisibleTable | None]:
         """The requested view, on one of the context's tables or, without tables, on its own."""
@@ -56,106 +79,141 @@ class Tables:
         if at.view_id is None:
             return None, None
         run.tell({keys.ANY_VIEW})
-        owner = next((t.id for t in run.facts.tables for v in t.views if v.id == at.view_id), None)
+        owner = run.facts.view_table_id
         if owner is not None and (not at.table_ids or owner in at.table_ids):
             run.tags.add(keys.views(owner))
             table = self.one(owner)
-            for view in table.views if table else ():
-                if table is not None and view.facts.id == at.view_id:
-                    run.tell({keys.views(owner)} | self.tags_of(table))
-                    run.tell(reads_of(owner, view.filter))
-                    return self._looked_at(view), table
+            found = next((v for v in table.views if v.facts.id == at.view_id), None) if table else None
+            if table is not None and found is not None:
+                self.tell_of(table)
+                run.tell({keys.views(owner)})
+                return self._looked_at(found), table
         run.absent("view", at.view_id)
         return None, None
 
     def _looked_at(self, view: VisibleView) -> VisibleView:
-        """The view with its filter prepared, where that is in the language of views."""
-        raw, run = view.facts.filter, self._run
-        if not view_filters.is_stored(raw):
-            return view
-        made = view_filters.prepare(raw, view.table_id, run.now, self._sight)
-        if isinstance(made, str):
-            return replace(view, uncountable=made)
-        for table_id in made.sights:
-            run.tags |= rows_of(table_id)
-        for table_id, name in made.reads:
-            cells = {keys.value(table_id, name), keys.any_value(table_id)}
-            run.tags |= cells
-            if self.one(table_id) is not None:
-                run.tell(rows_of(table_id) | cells)
-        return replace(view, filter=True, where=made, uncountable=None)
+        run = self._run
+        with run.noting() as reads:
+            made = looked_at(run, view, self._sight)
+        run.tell(cells_of(self.in_sight(reads)))
+        return made
 
     def _sight(self, table_id: str) -> view_filters.Sight | None:
+        """What the user sees of a table that a filter looks into."""
         table = self.one(table_id)
         if table is None:
             return None
-        return view_filters.Sight(frozenset(f.id for f in table.fields), table.rows)
+        return view_filters.Sight(frozenset(self._run.fields_of(table_id) or ()), table.rows)
+
+    # -- deciding ----------------------------------------------------------------------------
 
     def _decided(self, table_id: str) -> VisibleTable | None:
-        run, agents = self._run, self._run.facts.agents
-        facts = self._by_id.get(table_id)
-        if facts is None:
-            run.deny(f"table {table_id}", "missing or trashed")
+        run = self._run
+        mine = [entry for entry in self._entries if entry.table.id == table_id]
+        facts = run.tables.get(table_id)
+        if facts is None or not mine:
+            run.deny(f"table {table_id}", self._why_not(table_id))
             return None
-        held = held_on(run.facts, run.at.workspace_id, table_id)
-        role = narrowed(held, agents)
-        if any(a.table_ids is not None and table_id not in a.table_ids for a in agents):
-            run.deny(f"table {table_id}", "agent stack")
-            return None
-        if role == "none":
-            run.deny(f"table {table_id}", "role none")
-            return None
-        return _opened(run, facts, held, role)
+        ways = tuple(self._way(entry) for entry in mine)
+        fields = frozenset[str]().union(*(way.field_ids for way in ways))
+        own = next((way for way in ways if way.view_id is None), None)
+        return VisibleTable(
+            maker=MAKER,
+            id=facts.id,
+            name=facts.name,
+            permission=own.role if own is not None else "views",
+            fields=tuple(field for field in facts.fields if field.id in fields),
+            views=tuple(
+                self._view(facts, view, ways) for view in facts.views if self._sees(view, ways)
+            ),
+            ways=ways,
+            rights=_rights(facts, mine, self._shown, run.facts.team_ids),
+        )
 
+    def _why_not(self, table_id: str) -> str:
+        """For operators. Whose facts were not read, for want of a right, counts as missing."""
+        facts, agents = self._run.facts, self._agents
+        if table_id not in facts.named and table_id not in self._run.tables:
+            return "missing or trashed"
+        if not let_in(agents, table_id):
+            return "agent stack"
+        held = held_on(facts, self._run.at.workspace_id, table_id)
+        return "role none" if held == "none" else "no field in sight, or the agents have no role"
 
-def _opened(run: Run, facts: TableFacts, held: Role, role: TableRole) -> VisibleTable:
-    # Policies name the role by which the way in is held, before the agents narrow it.
-    rows = rows_in_sight(run, facts, held)
-    field_ids = {f.id for f in facts.fields}
-    views = tuple(
-        _visible(run, facts.id, view, field_ids)
-        for view in facts.views
-        if _in_sight(view, role, run.at.user_id)
-    )
-    return VisibleTable(
-        maker=MAKER,
-        id=facts.id,
-        name=facts.name,
-        permission=role,
-        fields=facts.fields,
-        views=views,
-        rows=rows,
-        rights=keys.digest(
-            "rights", held, role, facts.policy_default,
-            [p.model_dump(mode="json") for p in facts.policies], sorted(run.facts.team_ids),
-        ),
-    )  # fmt: skip
+    def _way(self, entry: Entry) -> Way:
+        held = rows_held(self._run, entry)
+        fields = self._shown[entry.key]
+        return Way(
+            maker=MAKER,
+            view_id=entry.view.id if entry.view is not None else None,
+            held=entry.held,
+            role=entry.role,
+            rows=held.rows,
+            field_ids=fields,
+            writable=writable(entry, fields),
+            uncountable=held.uncountable,
+        )
 
-
-def _in_sight(view: ViewFacts, role: Role, user_id: str) -> bool:
-    match view.ownership:
-        case "collaborative":
-            return True
-        case "personal":
-            return view.owner_id == user_id
-        case "restricted":
-            return role == "admin"
-        case _:
+    def _sees(self, view: ViewFacts, ways: Sequence[Way]) -> bool:
+        """A view is seen by who may see its table, its owner, or who has a grant on it."""
+        if granted(self._run.facts, "view", view.id) == "none":
             return False
+        own = next((way for way in ways if way.view_id is None), None)
+        match view.ownership:
+            case "collaborative":
+                return own is not None
+            case "personal":
+                return own is not None and view.owner_id == self._run.at.user_id
+            case "restricted":
+                through = any(way.view_id == view.id for way in ways)
+                return through or (own is not None and RANK[own.role] >= RANK["admin"])
+            case _:
+                return False
+
+    def _view(self, table: TableFacts, view: ViewFacts, ways: Sequence[Way]) -> VisibleView:
+        leading = [way for way in ways if way.view_id in (None, view.id)]
+        seen = frozenset[str]().union(*(way.field_ids for way in leading)) - set(view.hidden)
+        order = dict.fromkeys((*view.field_order, *sorted(field.id for field in table.fields)))
+        return VisibleView(
+            maker=MAKER,
+            facts=view,
+            table_id=table.id,
+            field_ids=tuple(id for id in order if id in seen),
+            rows=tuple(way.rows for way in leading),
+            uncountable=_untold(leading),
+        )
 
 
-def _visible(run: Run, table_id: str, view: ViewFacts, field_ids: set[str]) -> VisibleView:
-    shown = [f for f in view.field_order if f in field_ids and f not in view.hidden]
-    rest = sorted(field_ids - set(view.field_order) - set(view.hidden))
-    made = VisibleView(maker=MAKER, facts=view, table_id=table_id, field_ids=(*shown, *rest))
-    if view.filter is None:
-        return made
-    if view_filters.is_stored(view.filter):
-        return replace(made, filter=False, uncountable=view_filters.NOT_COMPUTED)
-    try:
-        pred = policy.resolve(policy.parse(view.filter), run.operands())
-    except (InvalidRequest, policy.Unresolvable):
-        return replace(made, filter=False, uncountable="the filter cannot be computed")
-    if not policy.fields_read(pred) <= field_ids:
-        return replace(made, filter=False, uncountable="the filter cannot be computed")
-    return replace(made, filter=pred)
+def _untold(ways: Sequence[Way]) -> str | None:
+    """Why the rows that a view filters are not all known."""
+    if any(way.view_id is None and way.rows == view_filters.RowSet(True) for way in ways):
+        return None
+    return next((way.uncountable for way in ways if way.uncountable), None)
+
+
+def _sources(table: TableFacts) -> set[str]:
+    """Other tables that computed fields of a table are made of at first hand."""
+    return {source for field in table.fields for source, _ in field.reads or ()} - {table.id}
+
+
+def _rights(
+    table: TableFacts, mine: Sequence[Entry], fields: Shown, team_ids: Sequence[str]
+) -> str:
+    """Over every way, what it shows, and all the rules that name its rows."""
+    return keys.digest(
+        "rights",
+        table.policy_default,
+        [stored.model_dump(mode="json") for stored in table.policies],
+        sorted(team_ids),
+        [
+            (
+                entry.view.model_dump(mode="json", include={"id", "filter", "hidden"})
+                if entry.view is not None
+                else None,
+                entry.held,
+                entry.role,
+                sorted(fields[entry.key]),
+            )
+            for entry in mine
+        ],
+    )

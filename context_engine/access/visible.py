@@ -6,11 +6,12 @@ import-linter keeps this module from everyone else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from context_engine import policy, view_filters
+from context_engine import policy
+from context_engine.access.roles import TableRole
 from context_engine.facts import (
     AgentFacts,
     ConversationFacts,
@@ -27,6 +28,7 @@ from context_engine.facts import (
 from context_engine.keys import Tag
 from context_engine.models.context import Unresolved
 from context_engine.models.sections import Permission, Role
+from context_engine.view_filters import Prepared, RowSet
 
 MAKER = object()
 """The token. Never re-exported."""
@@ -44,6 +46,24 @@ class _Visible:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Way(_Visible):
+    """One way into a table: a cell is in sight where one way holds both its row and its field."""
+
+    view_id: str | None
+    """The granted view that it leads through; None for the table's own."""
+    held: Role
+    """The role by which it is held, before the agents narrow it."""
+    role: TableRole
+    rows: RowSet
+    field_ids: frozenset[str]
+    """The fields that it shows."""
+    writable: frozenset[str]
+    """Those of them whose cells its holder may write."""
+    uncountable: str | None = None
+    """Why its rows are not known, and so none are in sight by it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleView(_Visible):
     """A view in sight. `filter` is None without one, `uncountable` says why it has no count."""
 
@@ -51,25 +71,83 @@ class VisibleView(_Visible):
     table_id: str
     field_ids: tuple[str, ...]
     """Visible fields that the view shows, in the view's order."""
+    rows: tuple[RowSet, ...] = ()
+    """What it filters: the rows of the table's own way, and of the way through it."""
     filter: policy.Pred = True
-    where: view_filters.Prepared | None = None
+    where: Prepared | None = None
     """A filter in the language of views, beside `filter`; made for the view looked at only."""
     uncountable: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleTable(_Visible):
-    """A table in sight: its way in, the fields, views and rows that this user sees."""
+    """A table in sight: the ways in, and the fields and views that this user sees by any."""
 
     id: str
     name: str
     permission: Permission
     fields: tuple[FieldFacts, ...]
     views: tuple[VisibleView, ...]
-    rows: policy.Pred
-    """Which rows: a predicate whose operands are literals."""
+    ways: tuple[Way, ...]
     rights: str
     """Digest of all that decided the above: equal digests, equal rights."""
+
+    @property
+    def own_way(self) -> Way | None:
+        """The way by a role on the table; None where only views are in sight."""
+        return next((way for way in self.ways if way.view_id is None), None)
+
+    @property
+    def rows(self) -> tuple[RowSet, ...]:
+        """The rows in sight are those in any of these."""
+        return tuple(way.rows for way in self.ways)
+
+    @property
+    def uncountable(self) -> str | None:
+        """Why the rows in sight cannot be counted, although some way leads to rows.
+
+        Where the table's own way holds every row, no other is needed to know.
+        """
+        own = self.own_way
+        if own is not None and own.rows == RowSet(True):
+            return None
+        return next((way.uncountable for way in self.ways if way.uncountable), None)
+
+    def showing(self, field_ids: Collection[str]) -> tuple[RowSet, ...]:
+        """Rows whose cells in all of these fields are in sight, by one way."""
+        return tuple(way.rows for way in self.ways if way.field_ids.issuperset(field_ids))
+
+    def shows(self, field_id: str) -> bool:
+        return any(field_id in way.field_ids for way in self.ways)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleLink(_Visible):
+    """A link field in sight, on a table of the context or of one that links to it."""
+
+    table: VisibleTable
+    field: FieldFacts
+    target: VisibleTable | None
+    """Where it leads; None for a table out of sight."""
+    ends: tuple[RowSet, ...]
+    """Rows of `target` that a link may be seen to lead to."""
+    back: FieldFacts | None
+    """The field in sight on the other side."""
+
+    @property
+    def key(self) -> str:
+        return self.field.id
+
+    @property
+    def starts(self) -> tuple[RowSet, ...]:
+        """Rows of `table` that a link may be seen to come from."""
+        return self.table.showing((self.field.id,))
+
+    @property
+    def uncountable(self) -> str | None:
+        """Why its links cannot be counted."""
+        ends = self.target.uncountable if self.target is not None else None
+        return self.table.uncountable or ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +199,8 @@ class VisibleScope(_Visible):
     """The effective tables, in the order asked for."""
     view: VisibleView | None
     view_table: VisibleTable | None
+    links: tuple[VisibleLink, ...]
+    """Among the tables, and one step out."""
     project: ProjectFacts | None
     project_tables: tuple[VisibleTable, ...]
     """Tables in sight that rows of the project's tasks are in: those rows decide on the tasks."""
@@ -139,6 +219,8 @@ class VisibleScope(_Visible):
     dialogue_tags: frozenset[Tag]
     dialogue_told: frozenset[Tag]
     denials: tuple[Denial, ...]
+    faults: tuple[Denial, ...] = ()
+    """Stored rules that cannot be read: an operator's to mend."""
     until: datetime | None = None
     """When a date that a count depends on turns; nothing made of this may outlive it."""
 

@@ -38,7 +38,7 @@ def project_tables(run: Run, tables: Tables, role: Role) -> tuple[VisibleTable, 
     found = []
     for table_id in project.task_table_ids:
         if (table := tables.one(table_id)) is not None:
-            run.tell(tables.tags_of(table))
+            tables.tell_of(table)
             found.append(table)
     return tuple(found)
 
@@ -73,7 +73,7 @@ def _row_in(tables: Tables, task: TaskFacts) -> tuple[VisibleTable | None, bool]
 
 
 def _told(tables: Tables, task: TaskFacts, row_in: VisibleTable | None) -> frozenset[Tag]:
-    tags = tables.tags_of(row_in) if row_in is not None else set()
+    tags = tables.told_of(row_in) if row_in is not None else set()
     return frozenset(tags | ({keys.project(task.project.id)} if task.project else set()))
 
 

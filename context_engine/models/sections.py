@@ -21,7 +21,7 @@ Permission = Literal["views", "viewer", "commenter", "editor", "builder", "admin
 class Count(Contract):
     """A number that says how far it can be trusted.
 
-    `value` is None exactly when `unavailable` says why; `exact` is False for an estimate.
+    `value` is None exactly when `unavailable` says why; `exact` is False where there are more.
     """
 
     value: int | None = None
@@ -31,6 +31,11 @@ class Count(Contract):
     @classmethod
     def of(cls, value: int) -> Self:
         return cls(value=value)
+
+    @classmethod
+    def at_least(cls, value: int) -> Self:
+        """There are more than `value`, and nobody counted how many."""
+        return cls(value=value, exact=False)
 
     @classmethod
     def missing(cls, reason: str) -> Self:
@@ -81,16 +86,24 @@ class TableSection(Contract):
 
 
 class Relation(Contract):
-    """A link field between two tables of the context."""
+    """A link field: of a table of the context, or of one that links to it.
+
+    It leads from `table` to `linked_table`; one to a table out of sight is opaque, without name
+    and count.
+    """
 
     table_id: Id
+    table_name: str
     field_id: Id
     field_name: str
-    linked_table_id: Id
-    linked_table_name: str
+    linked_table_id: Id | None = None
+    linked_table_name: str | None = None
     linked_field_id: Id | None = None
     """The field on the other side, where that side has one in sight."""
     cardinality: Literal["one", "many"] = "many"
+    """How many records one record may link to."""
+    link_count: Count | None = None
+    """Links whose two rows are both in sight; None for an opaque relation."""
 
 
 class ViewSection(Contract):

@@ -28,9 +28,10 @@ from context_engine.view_filters.language import (
     parse,
     unavailable,
 )
-from context_engine.view_filters.prepared import Prepared, Sight, prepare
+from context_engine.view_filters.prepared import EVERY_ROW, Prepared, RowSet, Sight, prepare
 
 __all__ = [
+    "EVERY_ROW",
     "MAX_LEVELS",
     "NEEDS",
     "NOT_COMPUTED",
@@ -49,6 +50,7 @@ __all__ = [
     "Is",
     "NumberOp",
     "Prepared",
+    "RowSet",
     "Sight",
     "Some",
     "Test",

@@ -26,21 +26,34 @@ from context_engine.view_values import refs_read, tables_read
 
 
 @dataclass(frozen=True, slots=True)
+class RowSet:
+    """Rows of a table for which all of it holds."""
+
+    pred: policy.Pred
+    """A predicate whose operands are literals."""
+    where: Prepared | None = None
+
+
+EVERY_ROW = (RowSet(True),)
+
+
+@dataclass(frozen=True, slots=True)
 class Sight:
-    """What one user sees of a table: its fields, and which of its rows."""
+    """What is to be seen of a table: its fields, and its rows, which are in any of `rows`."""
 
     field_ids: frozenset[str]
-    rows: policy.Pred
+    rows: tuple[RowSet, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A filter for one user at one time. Linked rows count only where `sights` shows them."""
+    """A filter at one time. Linked rows count only where `sights` shows them."""
 
     filter: Filter
     now: datetime
-    sights: Mapping[str, policy.Pred]
-    """Rows in sight of every table that links lead to; `False` for one out of sight."""
+    sights: Mapping[str, tuple[RowSet, ...]]
+    """Rows in sight of every table that links lead to: those in any of these; none for one out
+    of sight."""
     reads: frozenset[tuple[str, str]]
     """Every (table, field or system column) that decides on a row."""
     until: datetime | None
@@ -55,7 +68,7 @@ def prepare(
 ) -> Prepared | str:
     """The stored filter of a view on `table_id`, ready to be counted; or why it cannot be.
 
-    `sight` tells what the user sees of a table; None where nothing. A linked table out of sight
+    `sight` tells what is to be seen of a table; None where nothing. A linked table out of sight
     has no rows in sight, and links to it lead nowhere.
     """
     try:
@@ -82,7 +95,7 @@ def prepare(
     return Prepared(
         filter=filter,
         now=now,
-        sights={table: there.rows if there else False for table, there in seen.items()},
+        sights={table: there.rows if there else () for table, there in seen.items()},
         reads=reads,
         until=min(
             (next_midnight(days.tz, now) for days in dated if days.exact is None), default=None

@@ -23,6 +23,9 @@ class Reader(Protocol):
     async def fetchrow(self, query: str, /, *values: object) -> Any:
         """The first row, or None."""
 
+    async def run(self, script: str, /) -> None:
+        """Statements that give nothing and take no values, in one round trip."""
+
 
 class Driver(Reader, Protocol):
     """As much as is used here of `asyncpg.Connection`, which comes without types."""

@@ -1,14 +1,17 @@
-"""What decides permission, and the dialogue, in one statement, whatever the number of tables.
+"""What decides permission, and the dialogue: two statements, whatever the number of tables.
 
-Ids of another workspace and deleted things are simply not in it, so that a workspace that does
-not exist and one without the user take the same statement. The messages of a conversation are
-read only for who takes part in it.
+The first, `FACTS`, tells who asks, with which rights, and what stands at the coordinates. Ids of
+another workspace and deleted things are simply not in it, so that a workspace that does not exist
+and one without the user take the same steps. The messages of a conversation are read only for who
+takes part in it. Where nothing but a conversation is asked for, as over a cached surface, a
+shorter form, `DIALOGUE`, does.
 
-Where nothing but a conversation is asked for, as over a cached surface, a shorter form of it does.
+The second, `TABLES`, tells of the tables that a right leads into, and of those around them: a
+table out of sight is not read, and so takes no more time than one that is missing.
 
-It looks up by keys, so that one plan serves for good, and planning it takes longer than reading
-(0.7 ms against 0.3). Counts come after, and the best plan of a count depends on its table: so
-this turns planning anew on for the rest of its transaction.
+They look up by keys, so that one plan serves for good, and planning takes longer than reading.
+Counts come after, and the best plan of a count depends on its table: so the second turns planning
+anew on for the rest of its transaction, and the shorter time that a count may take.
 """
 
 from __future__ import annotations
@@ -29,26 +32,6 @@ _PROJECT = """json_build_object(
         SELECT coalesce(json_agg(DISTINCT k.table_id), '[]') FROM tasks k
         WHERE k.project_id = p.id AND k.table_id IS NOT NULL))"""
 
-_FIELDS = """(
-    SELECT coalesce(json_agg(json_build_object(
-        'id', f.id, 'name', f.name, 'type', f.type, 'primary', f."primary",
-        'linked_table_id', f.linked_table_id, 'linked_field_id', f.linked_field_id,
-        'cardinality', f.cardinality) ORDER BY f.position, f.id), '[]')
-    FROM fields f WHERE f.table_id = l.id)"""
-
-_VIEWS = """(
-    SELECT coalesce(json_agg(json_build_object(
-        'id', v.id, 'name', v.name, 'type', v.type, 'ownership', v.ownership,
-        'owner_id', v.owner_id, 'filter', v.filter, 'hidden', v.hidden,
-        'field_order', v.field_order) ORDER BY v.position, v.id), '[]')
-    FROM views v WHERE v.table_id = l.id)"""
-
-_POLICIES = """(
-    SELECT coalesce(json_agg(json_build_object(
-        'id', r.id, 'subjects', r.subjects, 'pred', r.pred, 'mode', r.mode)
-        ORDER BY r.id), '[]')
-    FROM row_policies r WHERE r.table_id = l.id)"""
-
 _DIALOGUE = """json_build_object(
     'messages', (SELECT coalesce(json_agg(json_build_object(
         'id', s.id, 'role', s.role, 'author_id', s.author_id, 'content', s.text,
@@ -59,15 +42,15 @@ _DIALOGUE = """json_build_object(
 
 _WANTED = """    SELECT unnest(:table_ids) AS id
     UNION SELECT table_id FROM views WHERE id = :view_id AND workspace_id = :workspace_id
-    UNION SELECT jsonb_path_query(filter, '$.where.**.table') #>> '{}' FROM views
-        WHERE id = :view_id AND workspace_id = :workspace_id
     UNION SELECT table_id FROM tasks
         WHERE workspace_id = :workspace_id AND (id = :task_id OR project_id = :project_id)
     UNION
 """
 """Tables that coordinates name."""
 
-_COORDINATES = f"""    'project', (SELECT {_PROJECT} FROM projects p
+_COORDINATES = f"""    'view_table_id', (SELECT table_id FROM views
+        WHERE id = :view_id AND workspace_id = :workspace_id),
+    'project', (SELECT {_PROJECT} FROM projects p
         WHERE p.id = :project_id AND p.workspace_id = :workspace_id),
     'task', (SELECT json_build_object(
         'id', k.id, 'title', k.title, 'status', k.status, 'table_id', k.table_id,
@@ -89,7 +72,7 @@ _COORDINATES = f"""    'project', (SELECT {_PROJECT} FROM projects p
 
 
 _TYPES: dict[str, TypeEngine[Any]] = {
-    **dict.fromkeys(("table_ids", "agent_stack"), ARRAY(Text)),
+    **dict.fromkeys(("table_ids", "team_ids", "agent_stack"), ARRAY(Text)),
     **dict.fromkeys(("tail", "reach", "older", "older_chars"), Integer()),
     **dict.fromkeys(
         (
@@ -111,8 +94,7 @@ _TYPES: dict[str, TypeEngine[Any]] = {
 class Statement:
     """The SQL with the driver's own places for values, and their names in that order."""
 
-    def __init__(self, wanted: str, coordinates: str) -> None:
-        sql = _sql(wanted, coordinates)
+    def __init__(self, sql: str) -> None:
         typed = (bindparam(n, type_=kind) for n, kind in _TYPES.items() if f":{n}" in sql)
         compiled = text(sql).bindparams(*typed).compile(dialect=dialect())  # type: ignore[no-untyped-call]
         self.sql = str(compiled)
@@ -126,12 +108,12 @@ WITH wanted AS (
         SELECT table_ids FROM messages
         WHERE conversation_id = :conversation_id AND workspace_id = :workspace_id
         ORDER BY position DESC LIMIT :reach) m
-), live AS MATERIALIZED (
-    SELECT t.* FROM tables t JOIN wanted USING (id)
-    WHERE t.workspace_id = :workspace_id AND NOT t.trashed
 ), mine AS MATERIALIZED (
     SELECT team_id FROM team_members
     WHERE workspace_id = :workspace_id AND user_id = :user_id
+), subjects AS (
+    SELECT 'user' AS subject_type, :user_id AS subject_id
+    UNION ALL SELECT 'team', team_id FROM mine
 ), talk AS MATERIALIZED (
     SELECT c.id, c.title, c.message_count, c.total_chars, EXISTS (
         SELECT FROM participants cp
@@ -159,6 +141,7 @@ WITH wanted AS (
     ORDER BY m.position DESC LIMIT :older)
 )
 SELECT json_build_object(
+    'now', now(),
     'user', (SELECT json_build_object(
         'id', u.id, 'name', u.name, 'email_norm', u.email_norm, 'locale', u.locale,
         'timezone', u.timezone, 'active', u.active) FROM users u WHERE u.id = :user_id),
@@ -170,18 +153,14 @@ SELECT json_build_object(
     'team_ids', (SELECT coalesce(json_agg(team_id ORDER BY team_id), '[]') FROM mine),
     'grants', (SELECT coalesce(json_agg(json_build_object(
         'subject_type', g.subject_type, 'subject_id', g.subject_id,
-        'scope_type', g.scope_type, 'scope_id', g.scope_id, 'role', g.role)), '[]')
-        FROM (
-            SELECT 'workspace' AS scope_type, :workspace_id AS scope_id
-            UNION ALL SELECT 'table', id FROM live) s
-        JOIN grants g USING (scope_type, scope_id)
-        WHERE g.workspace_id = :workspace_id
-        AND ((g.subject_type = 'user' AND g.subject_id = :user_id)
-            OR (g.subject_type = 'team' AND g.subject_id IN (SELECT team_id FROM mine)))),
-    'tables', (SELECT coalesce(json_agg(json_build_object(
-        'id', l.id, 'name', l.name, 'policy_default', l.policy_default,
-        'policies', {_POLICIES}, 'fields', {_FIELDS}, 'views', {_VIEWS})
-        ORDER BY l.position, l.id), '[]') FROM live l),
+        'scope_type', g.scope_type, 'scope_id', g.scope_id, 'role', g.role,
+        'table_id', v.table_id)), '[]')
+        FROM subjects s JOIN grants g USING (subject_type, subject_id)
+        LEFT JOIN views v ON g.scope_type = 'view' AND v.id = g.scope_id
+        WHERE g.workspace_id = :workspace_id),
+    'named', (SELECT coalesce(json_agg(t.id ORDER BY t.position, t.id), '[]')
+        FROM tables t JOIN wanted USING (id)
+        WHERE t.workspace_id = :workspace_id AND NOT t.trashed),
 {coordinates}    'agents', (SELECT coalesce(json_agg(json_build_object(
         'id', a.id, 'name', a.name, 'max_role', a.max_role, 'table_ids', a.table_ids)
         ORDER BY array_position(:agent_stack, a.id)), '[]')
@@ -190,10 +169,83 @@ SELECT json_build_object(
         'id', c.id, 'title', c.title, 'is_participant', c.is_participant,
         'dialogue', {_DIALOGUE}) FROM talk c)
 )::text
-FROM set_config('plan_cache_mode', 'force_custom_plan', true)
 """  # noqa: S608 - the parts are constants of this module
 
 
-FACTS = Statement(_WANTED, _COORDINATES)
-DIALOGUE = Statement("", "")
+FACTS = Statement(_sql(_WANTED, _COORDINATES))
+DIALOGUE = Statement(_sql("", ""))
 """For a user, a conversation and an agent stack: what `FACTS` says of them."""
+
+# -- tables ------------------------------------------------------------------------------------
+
+_FIELDS = """(
+    SELECT coalesce(json_agg(json_build_object(
+        'id', f.id, 'name', f.name, 'type', f.type, 'primary', f."primary",
+        'linked_table_id', f.linked_table_id, 'linked_field_id', f.linked_field_id,
+        'cardinality', f.cardinality, 'reads', f.reads) ORDER BY f.position, f.id), '[]')
+    FROM fields f WHERE f.table_id = l.id)"""
+
+_PERMISSIONS = """(
+    SELECT coalesce(json_agg(json_build_object(
+        'field_id', p.field_id, 'subject_type', p.subject_type, 'subject_id', p.subject_id,
+        'level', p.level)), '[]')
+    FROM field_permissions p WHERE p.table_id = l.id AND (p.subject_type = 'role'
+        OR (p.subject_type = 'user' AND p.subject_id = :user_id)
+        OR (p.subject_type = 'team' AND p.subject_id = ANY(:team_ids))))"""
+
+_VIEWS = """(
+    SELECT coalesce(json_agg(json_build_object(
+        'id', v.id, 'name', v.name, 'type', v.type, 'ownership', v.ownership,
+        'owner_id', v.owner_id, 'filter', v.filter, 'hidden', v.hidden,
+        'field_order', v.field_order) ORDER BY v.position, v.id), '[]')
+    FROM views v WHERE v.table_id = l.id
+    AND (v.ownership = 'restricted' OR l.id = ANY(:table_ids)))"""
+
+_POLICIES = """(
+    SELECT coalesce(json_agg(json_build_object(
+        'id', r.id, 'subjects', r.subjects, 'pred', r.pred, 'mode', r.mode)
+        ORDER BY r.id), '[]')
+    FROM row_policies r WHERE r.table_id = l.id)"""
+
+_RULES = """
+    SELECT p.table_id, p.pred AS rule FROM row_policies p JOIN made ON p.table_id = made.id
+    UNION ALL SELECT v.table_id, v.filter FROM views v JOIN made ON v.table_id = made.id
+    WHERE v.filter IS NOT NULL AND (v.ownership = 'restricted' OR v.id = :view_id)"""
+"""Policies, and the filters that are boundaries or counted."""
+
+TABLES = Statement(f"""
+WITH RECURSIVE near AS (
+    SELECT unnest(:table_ids) AS id
+    UNION SELECT f.linked_table_id FROM fields f
+        WHERE f.table_id = ANY(:table_ids) AND f.linked_table_id IS NOT NULL
+    UNION SELECT f.table_id FROM fields f
+        WHERE f.linked_table_id = ANY(:table_ids) AND f.linked_field_id IS NULL
+), made AS (
+    SELECT id FROM near
+    UNION SELECT source.id FROM made JOIN fields f ON f.table_id = made.id AND f.reads <> '[]'
+        CROSS JOIN LATERAL jsonb_array_elements(f.reads) r
+        CROSS JOIN LATERAL (
+            SELECT r ->> 0 AS id UNION ALL
+            SELECT b.linked_table_id FROM fields b
+            WHERE b.id = r ->> 1 AND b.linked_table_id IS NOT NULL) source
+), rules AS MATERIALIZED ({_RULES}
+), every AS (
+    SELECT id FROM made
+    UNION SELECT f.linked_table_id FROM rules
+        CROSS JOIN LATERAL jsonb_path_query(rules.rule, '$.**.linkedAny.field') q
+        JOIN fields f ON f.id = q #>> '{{}}' AND f.table_id = rules.table_id
+    UNION SELECT q #>> '{{}}' FROM rules
+        CROSS JOIN LATERAL jsonb_path_query(rules.rule, '$.where.**.table') q
+), live AS MATERIALIZED (
+    SELECT t.* FROM tables t JOIN every USING (id)
+    WHERE t.workspace_id = :workspace_id AND NOT t.trashed
+)
+SELECT (SELECT coalesce(json_agg(json_build_object(
+    'id', l.id, 'name', l.name, 'policy_default', l.policy_default, 'policies', {_POLICIES},
+    'fields', {_FIELDS}, 'field_permissions', {_PERMISSIONS}, 'views', {_VIEWS})
+    ORDER BY l.position, l.id), '[]') FROM live l)::text
+FROM set_config('plan_cache_mode', 'force_custom_plan', true)
+""")  # noqa: S608 - the parts are constants of this module
+"""Tables asked for by id; those that they link to and that link to them without a field of their
+own; those that computed fields are made of, through any number of steps; and those that policies
+and filters of all these look into."""

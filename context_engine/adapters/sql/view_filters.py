@@ -15,7 +15,7 @@ that the rows in sight of its table are told by the same predicate as everywhere
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from context_engine import policy
@@ -29,7 +29,18 @@ def view_filter_sql(prepared: f.Prepared, binds: Binds) -> str:
     return _Compiler(prepared, binds).condition(prepared.filter)
 
 
-def value_sql(value: v.Value, sights: Mapping[str, policy.Pred], binds: Binds) -> str:
+def row_set_sql(rows: f.RowSet, binds: Binds) -> str:
+    """`rows` as a condition on `records` that is never NULL."""
+    pred = predicate_sql(rows.pred, binds)
+    return pred if rows.where is None else f"({pred} AND {view_filter_sql(rows.where, binds)})"
+
+
+def any_row_set_sql(sets: Sequence[f.RowSet], binds: Binds) -> str:
+    """Whether a row of `records` is in any of `sets`; none of none."""
+    return _joined(" OR ", "false", [row_set_sql(one, binds) for one in sets])
+
+
+def value_sql(value: v.Value, sights: Mapping[str, Sequence[f.RowSet]], binds: Binds) -> str:
     """A value of `records` as JSON: a text, number or boolean, a list for a lookup, or null.
 
     `sights`: the rows in sight of each table that its links lead to. Raises `policy.Unresolvable`
@@ -44,7 +55,7 @@ def value_sql(value: v.Value, sights: Mapping[str, policy.Pred], binds: Binds) -
 class _Values:
     """Values as SQL, each made of parts that add their own bind parameters."""
 
-    def __init__(self, sights: Mapping[str, policy.Pred], binds: Binds) -> None:
+    def __init__(self, sights: Mapping[str, Sequence[f.RowSet]], binds: Binds) -> None:
         self._sights, self._binds = sights, binds
 
     def scalar(self, value: v.Value) -> str:
@@ -90,7 +101,7 @@ class _Values:
             "(SELECT links.to_record_id AS id FROM links"
             f" WHERE links.field_id = {field} AND links.from_record_id = records.id)"
         )
-        seen = predicate_sql(self._sights.get(step.table, False), self._binds)
+        seen = any_row_set_sql(self._sights.get(step.table, ()), self._binds)
         return (
             f"{near} AS near JOIN records ON records.id = near.id"
             f" AND records.table_id = {table} AND records.deleted_at IS NULL AND {seen}"

@@ -1,0 +1,92 @@
+"""The view that the user looks at: its filter, for presentation of rows that are in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from context_engine import policy, view_filters
+from context_engine.access.run import Run
+from context_engine.access.visible import VisibleView
+from context_engine.errors import InvalidRequest
+from context_engine.facts import FieldFacts
+from context_engine.view_filters import NOT_COMPUTED, RowSet, Sight
+
+SightOf = Callable[[str], Sight | None]
+"""What the user sees of a table; None where it is out of sight."""
+
+
+def looked_at(run: Run, view: VisibleView, sight: SightOf) -> VisibleView:
+    """The view with its filter ready to be counted, or with the reason why it cannot be.
+
+    It applies to hidden fields of its own table too, but sees linked rows only in the user's
+    sight.
+    """
+    raw = view.facts.filter
+    if raw is None or view.uncountable is not None:
+        return view
+    if view_filters.is_stored(raw):
+        made = view_filters.prepare(raw, view.table_id, run.now, _own_whole(run, view, sight))
+        if isinstance(made, str):
+            return replace(view, filter=False, uncountable=made)
+        run.reads_cells(made.reads)
+        run.turns(made.until)
+        return replace(view, where=made)
+    try:
+        return replace(view, filter=_presented(run, view, policy.parse(raw), sight))
+    except (InvalidRequest, policy.Unresolvable):
+        return replace(view, filter=False, uncountable=NOT_COMPUTED)
+
+
+def _own_whole(run: Run, view: VisibleView, sight: SightOf) -> SightOf:
+    """The view's own table with all of its fields, hidden ones too; the others as they are."""
+
+    def seen(table_id: str) -> Sight | None:
+        found = sight(table_id)
+        fields = run.fields_of(table_id)
+        if table_id == view.table_id and fields is not None:
+            return Sight(frozenset(fields), found.rows if found is not None else ())
+        return found
+
+    return seen
+
+
+def _presented(run: Run, view: VisibleView, pred: policy.Pred, sight: SightOf) -> policy.Pred:
+    table = run.tables[view.table_id]
+    if (lacking := policy.lacking(pred, run.fields_of, table.id)) is not None:
+        raise policy.Unresolvable(f"there is no {lacking}")
+    run.read_by(pred, table)
+    operands = run.operands()
+    run.turns(policy.until(pred, operands))
+    fields = {field.id: field for field in table.fields}
+    return _within_sight(policy.resolve(pred, operands), fields, sight)
+
+
+def _within_sight(
+    pred: policy.Pred, fields: dict[str, FieldFacts], sight: SightOf
+) -> policy.Pred:
+    """`pred`, in which a linked row counts only where the user sees it."""
+    match pred:
+        case policy.All(all=parts):
+            return policy.All(all=tuple(_within_sight(part, fields, sight) for part in parts))
+        case policy.Any_(any=parts):
+            return policy.Any_(any=tuple(_within_sight(part, fields, sight) for part in parts))
+        case policy.Not(not_=inner):
+            return policy.Not(not_=_within_sight(inner, fields, sight))
+        case policy.LinkedAny(linked_any=linked):
+            field = fields.get(linked.field)
+            there = sight(field.linked_table_id) if field and field.linked_table_id else None
+            if there is None:
+                return False
+            seen = policy.Any_(any=tuple(_as_pred(rows) for rows in there.rows))
+            both = policy.All(all=(linked.pred, seen))
+            return policy.LinkedAny(linked_any=linked.model_copy(update={"pred": both}))
+        case _:
+            return pred
+
+
+def _as_pred(rows: RowSet) -> policy.Pred:
+    """Raises `policy.Unresolvable` for a boundary in the language of views: no predicate says it."""
+    if rows.where is not None:
+        raise policy.Unresolvable("a boundary in the language of views")
+    return rows.pred
