@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from context_engine import keys
+from context_engine.access.denied import Denied
 from context_engine.access.roles import RANK, granted, narrowed
 from context_engine.access.run import Run
 from context_engine.access.tables import Tables
@@ -38,11 +39,11 @@ def resolve(
     `inherited` names the coordinates (as in `Coordinates`) that came from a session: they are
     left out when out of sight, where requested ones are fatal or listed as unresolved.
 
-    Raises `NotFound` for the workspace, a requested table, the conversation, an agent of the
-    stack, and with `strict` for every requested coordinate.
+    Raises `NotFound` for the workspace, and `Denied` for a requested table, the conversation, an
+    agent of the stack, and with `strict` for every requested coordinate.
     """
     scope = _scope(Run(facts, at, now or datetime.now(UTC)), inherited)
-    settle(scope.absent, inherited, strict=strict)
+    settle(scope.absent, inherited, tags=scope.tags, strict=strict)
     return scope
 
 
@@ -106,7 +107,7 @@ def _agents(run: Run, held: Role) -> tuple[AgentFacts, ...]:
     run.tell(keys.agent(agent) for agent in run.at.agent_stack)
     for agent in run.at.agent_stack:
         if agent not in found:
-            raise NotFound("agent", agent)
+            raise Denied("agent", agent, run.tags)
     return seen
 
 
@@ -128,7 +129,7 @@ def _talk(run: Run, tables: Tables, inherited: frozenset[str]) -> _Talk:
         run.deny(f"conversation {run.at.conversation_id}", "missing or no participant")
         if "conversation_id" in inherited:
             return _Talk(None, own, own)
-        raise NotFound("conversation", run.at.conversation_id)
+        raise Denied("conversation", run.at.conversation_id, run.tags | own)
     # What tools ran over is the dialogue's matter: the surface must not depend on it.
     surface = set(run.tags)
     seen = {t.id: t for table in run.facts.tables if (t := tables.one(table.id)) is not None}
