@@ -54,8 +54,9 @@ class Surfaced:
 
     surface: Rendered
     tags: frozenset[Tag]
-    unresolved: tuple[Unresolved, ...]
     source: Source
+    unresolved: tuple[Unresolved, ...] = ()
+    """What the answer lists, once `Builder.settled`."""
     over: Entry | None = None
     """The cached surface that this is."""
     passing: bool = False
@@ -98,23 +99,22 @@ class Builder:
         at: Coordinates,
         inherited: frozenset[str],
         *,
-        strict: bool,
         locale: str | None,
         now: datetime,
         context_id: str,
     ) -> Surfaced:
-        """The reading of a cold build. Raises `NotFound` as `access.resolve` and `settle` do.
+        """The reading of a cold build. Raises `NotFound` as `access.resolve` does, but for tables.
 
-        What is out of sight is settled after the counts, which decide on a task's row.
+        What is out of sight is for `settled`, after the counts, which decide on a task's row. A
+        surface without a requested table is made and kept as any other.
         """
         facts = await reads.facts(at, tail=self.limits.messages)
-        scope = access.resolve(facts, at, inherited=inherited, now=now)
+        scope = access.resolve(facts, at, inherited=inherited | {"table_ids"}, now=now)
         counts = await reads.counts(scope)
         surface = build_surface(scope, counts, at)
         return Surfaced(
             surface=render(surface, locale, _told(scope, counts), context_id),
             tags=scope.tags,
-            unresolved=access.settle(surface.absent, inherited, strict=strict),
             source="build",
             passing=counts.passing,
             until=scope.until,
@@ -124,13 +124,8 @@ class Builder:
             denials=scope.denials,
         )
 
-    def reload(
-        self, cached: Entry, now_ms: int, inherited: frozenset[str], *, strict: bool
-    ) -> Surfaced | None:
-        """A proven surface out of the cache; None where its text is damaged.
-
-        Raises `NotFound` as `access.settle` does.
-        """
+    def reload(self, cached: Entry, now_ms: int) -> Surfaced | None:
+        """A proven surface out of the cache; None where its text is damaged."""
         try:
             surface = Rendered.loaded(cached.payload)
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -138,11 +133,15 @@ class Builder:
         return Surfaced(
             surface=surface,
             tags=cached.tags,
-            unresolved=access.settle(surface.absent, inherited, strict=strict),
             source="surface",
             over=cached,
             age_ms=max(0, now_ms - cached.built_ms),
         )
+
+    def settled(self, known: Surfaced, inherited: frozenset[str], *, strict: bool) -> Surfaced:
+        """With what the answer lists as unresolved. Raises `Denied` as `access.settle` does."""
+        unresolved = access.settle(known.surface.absent, inherited, tags=known.tags, strict=strict)
+        return replace(known, unresolved=unresolved)
 
     async def read_dialogue(
         self, domain: Domain, at: Coordinates, inherited: frozenset[str], known: Surfaced

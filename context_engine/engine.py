@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from context_engine import keys
+from context_engine import access, keys
 from context_engine.builder import Builder, Built, Surfaced
 from context_engine.coordinates import Effective, effective, kept
-from context_engine.errors import Unavailable
+from context_engine.errors import NotFound, Unavailable
 from context_engine.keys import Rendering, Scope
 from context_engine.models.context import Source
 from context_engine.models.input import ContextBuildInput
-from context_engine.ports import Domain, Entry, Seen, SnapshotRecord
-from context_engine.rendering import answered
+from context_engine.ports import Domain, Entry, NewEntry, Seen, SnapshotRecord
+from context_engine.rendering import answered, denial, denied
 from context_engine.repository import ContextRepository, Names, Remarks, names_of
 
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -86,8 +86,8 @@ class ContextEngine:
     ) -> Answer:
         """The context of `request`, proven fresh and permitted.
 
-        Raises `NotFound` for what is fatal when out of sight, `Unavailable` when the database
-        or the evidence store stays away for the whole of the build's bound.
+        Raises `NotFound` for what is fatal when out of sight, out of the cache too, `Unavailable`
+        when the database or the evidence store stays away for the whole of the build's bound.
         """
         asked, seen = await self._ask(request, options, request_id, trace_id)
         if seen is not None and seen.whole is not None:
@@ -180,21 +180,32 @@ class ContextEngine:
         return Answer(built.context_id, built.context_hash, built.source, context)
 
     async def _surfaced(self, asked: Asked, seen: Seen | None, context_id: str) -> Surfaced:
-        """Everything read from the domain, in one snapshot of it; or the cached surface."""
+        """The cached surface and the dialogue over it; or all of it, read in one snapshot.
+
+        A denial to a member is kept, with the surface that was made on the way to it.
+        """
         at, inherited = asked.effective.at, frozenset(asked.effective.inherited)
-        strict = asked.options.strict
-        if seen is not None and seen.surface is not None:
-            known = self._builder.reload(seen.surface, seen.now_ms, inherited, strict=strict)
-            if known is not None and at.conversation_id is not None:
+        known = None
+        try:
+            if seen is not None and seen.surface is not None:
+                known = self._builder.reload(seen.surface, seen.now_ms)
+            known = known or await self._read(asked, seen, context_id)
+            known = self._builder.settled(known, inherited, strict=asked.options.strict)
+            if known.over is not None and at.conversation_id is not None:
                 known = await self._builder.read_dialogue(self._domain, at, inherited, known)
-            if known is not None:
-                return known
+            return known
+        except access.Denied as refused:
+            await self._keep_denial(asked, seen, known, refused)
+            # Without its tags: those of what is hidden and of what is missing differ.
+            raise NotFound(refused.kind, refused.id) from None
+
+    async def _read(self, asked: Asked, seen: Seen | None, context_id: str) -> Surfaced:
+        """Everything read from the domain, in one snapshot of it."""
         async with self._domain.snapshot() as reads:
             return await self._builder.read_all(
                 reads,
-                at,
-                inherited,
-                strict=strict,
+                asked.effective.at,
+                frozenset(asked.effective.inherited),
                 locale=asked.request.locale,
                 now=moment_of(seen.now_ms) if seen is not None else self._now(),
                 context_id=context_id,
@@ -211,16 +222,7 @@ class ContextEngine:
         if seen is None:
             return
         entry, names = self._repository.entry, asked.names
-        new = None
-        if surfaced.over is None:
-            new = entry(
-                names.surface,
-                surfaced.surface.payload,
-                surfaced.tags,
-                seen,
-                passing=surfaced.passing,
-                until=surfaced.until,
-            )
+        new = self._new_surface(asked, seen, surfaced)
         base, tags = surfaced.over or new, surfaced.tags | surfaced.dialogue_tags
         whole = entry(
             names.whole, built.payload, tags, seen, context_hash=built.context_hash, surface=base
@@ -235,6 +237,39 @@ class ContextEngine:
         entries = [one for one in (new, whole) if one is not None]
         await self._repository.keep(seen, entries, session, asked.scope)
 
+    async def _keep_denial(
+        self, asked: Asked, seen: Seen | None, known: Surfaced | None, refused: access.Denied
+    ) -> None:
+        """Stores a denial in the place of the whole context, and the surface if it is new.
+
+        The session keeps nothing of it, and there is no evidence: nothing was told.
+        """
+        if seen is None:
+            return
+        new = self._new_surface(asked, seen, known) if known is not None else None
+        whole = self._repository.entry(
+            asked.names.whole,
+            denied(refused.kind, refused.id),
+            refused.tags,
+            seen,
+            surface=(known.over if known is not None else None) or new,
+        )
+        entries = [one for one in (new, whole) if one is not None]
+        await self._repository.keep(seen, entries, None, asked.scope)
+
+    def _new_surface(self, asked: Asked, seen: Seen, surfaced: Surfaced) -> NewEntry | None:
+        """The surface as it is to be stored; None where it came out of the cache."""
+        if surfaced.over is not None:
+            return None
+        return self._repository.entry(
+            asked.names.surface,
+            surfaced.surface.payload,
+            surfaced.tags,
+            seen,
+            passing=surfaced.passing,
+            until=surfaced.until,
+        )
+
 
 def moment_of(ms: int) -> datetime:
     """A reading of the store's clock, in milliseconds since 1970, as a time."""
@@ -242,7 +277,12 @@ def moment_of(ms: int) -> datetime:
 
 
 def _cached(entry: Entry, now_ms: int) -> Answer:
-    """A cached answer: its bytes, with the source and the age put in front."""
+    """A cached answer: its bytes, with the source and the age put in front.
+
+    Raises `NotFound` where a denial is cached.
+    """
+    if (refused := denial(entry.payload)) is not None:
+        raise refused
     age = max(0, now_ms - entry.built_ms)
     context_id, context = answered(entry.payload, "cache", age)
     return Answer(context_id, entry.context_hash, "cache", context)

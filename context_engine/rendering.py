@@ -14,6 +14,7 @@ from hashlib import sha256
 
 from pydantic import JsonValue, TypeAdapter
 
+from context_engine.errors import NotFound
 from context_engine.keys import Tag
 from context_engine.models.base import Contract
 from context_engine.models.context import UNHASHED, AgentContext, Source, Unresolved
@@ -155,6 +156,23 @@ def answered(payload: bytes, source: Source, age_ms: int) -> tuple[str, bytes]:
     context_id, _, body = payload.partition(b"\n")
     head = b'{"source":"%s","ageMs":%d,' % (source.encode(), age_ms)
     return context_id.decode(), head + body[1:]
+
+
+_DENIED = b"denied\n"
+"""Stands where an answer has its context id; no id is this word."""
+
+
+def denied(kind: str, id: str) -> bytes:
+    """A denial, as the cache keeps it in the place of an answer."""
+    return _DENIED + canonical([kind, id]).encode()
+
+
+def denial(payload: bytes) -> NotFound | None:
+    """What `denied` made, as the error that it was; None for an answer."""
+    if not payload.startswith(_DENIED):
+        return None
+    kind, id = json.loads(payload[len(_DENIED) :])
+    return NotFound(kind, id)
 
 
 def _object(members: Iterable[tuple[str, str]]) -> str:

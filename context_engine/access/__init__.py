@@ -8,6 +8,7 @@ and what is denied looks like what is missing.
 Sections and row counts accept only the types of `visible`, and these can only be made here.
 """
 
+from context_engine.access.denied import Denied
 from context_engine.access.resolution import resolve
 from context_engine.access.roles import RANK, TableRole, higher, lower
 from context_engine.access.unresolved import in_order, settle
@@ -24,6 +25,7 @@ from context_engine.access.visible import (
 __all__ = [
     "RANK",
     "Denial",
+    "Denied",
     "TableRole",
     "VisibleConversation",
     "VisibleScope",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from context_engine import keys
+from context_engine.access.denied import Denied
 from context_engine.access.links import links_in_sight
 from context_engine.access.roles import RANK, in_workspace, narrowed
 from context_engine.access.run import Attributes, Run
@@ -43,11 +44,11 @@ def resolve(
     `inherited` names the coordinates (as in `Coordinates`) that came from a session: they are
     left out when out of sight, where requested ones are fatal or listed as unresolved.
 
-    Raises `NotFound` for the workspace, a requested table, the conversation, an agent of the
-    stack, and with `strict` for every requested coordinate.
+    Raises `NotFound` for the workspace, and `Denied` for a requested table, the conversation, an
+    agent of the stack, and with `strict` for every requested coordinate.
     """
     scope = _scope(Run(facts, at, now or facts.now or datetime.now(UTC), attributes), inherited)
-    settle(scope.absent, inherited, strict=strict)
+    settle(scope.absent, inherited, tags=scope.tags, strict=strict)
     return scope
 
 
@@ -113,7 +114,7 @@ def _agents(run: Run, held: Role) -> tuple[AgentFacts, ...]:
     run.tell(keys.agent(agent) for agent in run.at.agent_stack)
     for agent in run.at.agent_stack:
         if agent not in found:
-            raise NotFound("agent", agent)
+            raise Denied("agent", agent, run.tags)
     return seen
 
 
@@ -135,7 +136,7 @@ def _talk(run: Run, tables: Tables, inherited: frozenset[str]) -> _Talk:
         run.deny(f"conversation {run.at.conversation_id}", "missing or no participant")
         if "conversation_id" in inherited:
             return _Talk(None, own, own)
-        raise NotFound("conversation", run.at.conversation_id)
+        raise Denied("conversation", run.at.conversation_id, run.tags | own)
     # What tools ran over is the dialogue's matter: the surface must not depend on it.
     surface = set(run.tags)
     ran_over = {id for message in conversation.dialogue.messages for id in message.table_ids}

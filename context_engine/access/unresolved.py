@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from context_engine.errors import NotFound
+from context_engine.access.denied import Denied
+from context_engine.keys import Tag
 from context_engine.models.context import Unresolved
 
 
@@ -14,12 +15,17 @@ def in_order(absent: Iterable[Unresolved]) -> tuple[Unresolved, ...]:
 
 
 def settle(
-    absent: Iterable[Unresolved], inherited: frozenset[str], *, strict: bool = False
+    absent: Iterable[Unresolved],
+    inherited: frozenset[str],
+    *,
+    tags: frozenset[Tag],
+    strict: bool = False,
 ) -> tuple[Unresolved, ...]:
     """What an answer lists as unresolved: the coordinates out of sight that were asked for.
 
-    Inherited ones are left out. Raises `NotFound` for a requested table, and with `strict` for
-    every requested coordinate. Holds for a cached surface as for a new resolution.
+    Inherited ones are left out. `tags`: what the absences depend on. Raises `Denied` for a
+    requested table, and with `strict` for every requested coordinate. Holds for a cached surface
+    as for a new resolution.
     """
     listed = []
     for one in absent:
@@ -27,7 +33,7 @@ def settle(
         if name in inherited:
             continue
         if strict or name == "table_ids":
-            raise NotFound(name.removesuffix("_id").removesuffix("_ids"), one.id)
+            raise Denied(name.removesuffix("_id").removesuffix("_ids"), one.id, tags)
         listed.append(one)
     return tuple(listed)
 

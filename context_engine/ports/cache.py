@@ -40,6 +40,7 @@ class Entry:
     tags: frozenset[Tag] = frozenset()
     """Filled for surfaces only: a whole context made of one takes them all."""
     context_hash: str = ""
+    """Empty for a denial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class Look:
     """Name of the whole context in the cache."""
     surface: str
     session: bytes | None = None
-    """Coordinates to keep in the session when the whole context hits; None writes none."""
+    """Coordinates to keep in the session when a whole context hits, and no denial; None writes
+    none."""
     session_seconds: int = 86_400
     skip_entries: bool = False
     """`fresh`: read the clock and the session only."""

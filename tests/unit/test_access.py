@@ -237,7 +237,7 @@ def test_inherited_coordinates_out_of_sight_are_left_out() -> None:
     gone = at(table_ids=("gone",), project_id="p")
     scope = access.resolve(facts(), gone, inherited=frozenset({"table_ids"}))
     assert scope.tables == ()
-    listed = access.settle(scope.absent, frozenset({"table_ids"}))
+    listed = access.settle(scope.absent, frozenset({"table_ids"}), tags=scope.tags)
     assert [u.coordinate for u in listed] == ["projectId"]
     with pytest.raises(NotFound, match="project 'p'"):
         access.resolve(facts(), gone, inherited=frozenset({"table_ids"}), strict=True)

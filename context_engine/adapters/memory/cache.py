@@ -118,8 +118,8 @@ class MemoryCache:
         if look.skip_entries or mistaken:
             return Seen(moment, now, session)
         if (whole := self._proven(marks, look.whole)) is not None:
-            if look.session is not None and look.scope.has_session:
-                record = SessionRecord(look.session, whole.context_hash or None)
+            if look.session is not None and look.scope.has_session and whole.context_hash:
+                record = SessionRecord(look.session, whole.context_hash)
                 self._keep_session(look.scope, record, look.session_seconds)
             return Seen(moment, now, session, whole=whole)
         return Seen(moment, now, session, surface=self._proven(marks, look.surface, tags=True))

@@ -5,6 +5,7 @@
 -- ARGV: life of the marks in ms, then for each look: '1' to read entries, coordinates to keep
 --       in the session or '', seconds, '1' where its names assume that the session keeps nothing
 --       but those coordinates: where it does, no entry is read.
+-- A denial, which has no hash, keeps no session: its coordinates were refused.
 -- Returns {reign, now, epoch or nil where there are no marks, clock, and for each look
 -- {the session's coordinates or nil, its context hash, kind, ...}: 0 for no entry,
 -- 1, payload, built, expires, hash for the whole, 2, payload, built, expires, hash, tags for
@@ -32,7 +33,7 @@ for look = 0, (#KEYS - 1) / 4 - 1 do
     local hash, payload, built, expires = proven(marks, whole, epoch, server, clock, now)
     if payload then
       found = {found[1], found[2], 1, payload, built, expires, hash}
-      if coordinates ~= '' then
+      if coordinates ~= '' and hash ~= '' then
         keep_session(session, KEYS[key + 4], coordinates, hash, ARGV[arg + 3], now)
       end
     else
