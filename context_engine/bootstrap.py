@@ -89,7 +89,9 @@ async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
     database = create_engine(config)
     snapshots = SqlSnapshots(database)
     try:
-        async with over(SqlDomain(database), snapshots, config) as wired:
+        async with over(
+            SqlDomain(database, count_cap=config.count_cap), snapshots, config
+        ) as wired:
             yield Parts(
                 settings=config,
                 domain=wired.domain,

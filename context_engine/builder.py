@@ -19,6 +19,7 @@ from context_engine.models.context import Source, Unresolved
 from context_engine.models.input import ContextBuildInput
 from context_engine.models.sections import ConversationSection, Metadata, SessionSection
 from context_engine.ports import Counts, Domain, DomainReads, Entry
+from context_engine.reading import visible
 from context_engine.rendering import (
     Rendered,
     canonical,
@@ -100,7 +101,7 @@ class Builder:
         inherited: frozenset[str],
         *,
         locale: str | None,
-        now: datetime,
+        now: datetime | None,
         context_id: str,
     ) -> Surfaced:
         """The reading of a cold build. Raises `NotFound` as `access.resolve` does, but for tables.
@@ -108,8 +109,9 @@ class Builder:
         What is out of sight is for `settled`, after the counts, which decide on a task's row. A
         surface without a requested table is made and kept as any other.
         """
-        facts = await reads.facts(at, tail=self.limits.messages)
-        scope = access.resolve(facts, at, inherited=inherited | {"table_ids"}, now=now)
+        scope = await visible(
+            reads, at, tail=self.limits.messages, inherited=inherited | {"table_ids"}, now=now
+        )
         counts = await reads.counts(scope)
         surface = build_surface(scope, counts, at)
         return Surfaced(
@@ -153,8 +155,7 @@ class Builder:
             conversation_id=at.conversation_id,
             agent_stack=at.agent_stack,
         )
-        facts = await domain.facts(here, tail=self.limits.messages)
-        scope = access.resolve(facts, here, inherited=inherited)
+        scope = await self._talk(domain, here, inherited)
         return replace(
             known,
             conversation=scope.conversation,
@@ -162,6 +163,16 @@ class Builder:
             dialogue_told=scope.dialogue_told,
             denials=scope.denials,
         )
+
+    async def _talk(
+        self, domain: Domain, here: Coordinates, inherited: frozenset[str]
+    ) -> VisibleScope:
+        """One reading does where no tool ran over a table; else it takes a snapshot of its own."""
+        facts = await domain.facts(here, tail=self.limits.messages)
+        if not facts.named:
+            return access.resolve(facts, here, inherited=inherited)
+        async with domain.snapshot() as reads:
+            return await visible(reads, here, tail=self.limits.messages, inherited=inherited)
 
     # -- writing -----------------------------------------------------------------------------
 

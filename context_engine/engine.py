@@ -207,7 +207,7 @@ class ContextEngine:
                 asked.effective.at,
                 frozenset(asked.effective.inherited),
                 locale=asked.request.locale,
-                now=moment_of(seen.now_ms) if seen is not None else self._now(),
+                now=moment_of(seen.now_ms) if seen is not None else None,
                 context_id=context_id,
             )
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from context_engine import access
 from context_engine.access import VisibleScope
+from context_engine.facts import Facts
 from context_engine.keys import Coordinates
 from context_engine.ports import DomainReads
 
@@ -17,22 +18,25 @@ async def visible(
     tail: int = 0,
     inherited: frozenset[str] = frozenset(),
     strict: bool = False,
-    settled: bool = True,
     now: datetime | None = None,
 ) -> VisibleScope:
-    """What the user of `at` sees, by one snapshot of the domain. Raises as `access.resolve`.
+    """What the user of `at` sees, by one snapshot of the domain, `now`: the database's time
+    unless given. Raises as `access.resolve`."""
+    facts, found = await read(reads, at, tail=tail)
+    return access.resolve(facts, at, inherited=inherited, strict=strict, now=now, attributes=found)
 
-    Two readings: who asks, and the tables that a right leads into; a third where a rule asks for
-    attributes of the user. `now`: the database's time unless given.
-    """
+
+async def read(
+    reads: DomainReads, at: Coordinates, *, tail: int = 0
+) -> tuple[Facts, access.Attributes]:
+    """All that is decided on: who asks, then the tables that a right leads into; and what rules
+    ask of the user, by a third reading where any does."""
     facts = await reads.facts(at, tail=tail)
     if reach := access.reach(facts, at.workspace_id):
         tables = tuple(await reads.tables(at, facts, reach))
         facts = facts.model_copy(update={"tables": tables})
     lookups = access.lookups(facts, at)
-    attributes = {}
+    found: access.Attributes = {}
     if lookups and facts.user is not None:
-        attributes = dict(await reads.attributes(at, facts.user, lookups))
-    return access.resolve(
-        facts, at, inherited=inherited, strict=strict, now=now, attributes=attributes
-    )
+        found = await reads.attributes(at, facts.user, lookups)
+    return facts, found

@@ -112,6 +112,8 @@ class Settings(BaseSettings):
     """Bound of one build, retries included; then `unavailable`."""
     statement_timeout_seconds: float = Field(5.0, gt=0)
     """Bound of one SQL statement, held by the server."""
+    count_cap: int = Field(10_000, ge=1, le=10_000_000)
+    """How far rows and links are counted: a count beyond it is `exact: false`, with this value."""
     database_pool_size: int = Field(16, ge=1, le=256)
     """Connections of one process."""
     redis_timeout_seconds: float = Field(1.0, gt=0)

@@ -148,10 +148,13 @@ def number(value: int, locale: str | None) -> str:
 
 
 def counted(count: Count, locale: str | None) -> str:
-    """A count, or that it is not available; never a number that is not known."""
+    """A count, or that it is not available; never a number that is not known.
+
+    One that is not exact says that there are more: `10,000+`.
+    """
     if count.value is None:
         return phrase("unavailable", language_of(locale))
-    return number(count.value, locale)
+    return number(count.value, locale) + ("" if count.exact else "+")
 
 
 def day(iso: str, locale: str | None) -> str:

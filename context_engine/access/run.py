@@ -17,8 +17,8 @@ from context_engine.facts import Facts, FieldFacts, TableFacts
 from context_engine.keys import Coordinates, Tag
 from context_engine.models.context import Unresolved
 
-Cell = tuple[str, str]
-"""(table, field or system column)."""
+Cell = tuple[str, str | None]
+"""(table, field or system column); None for the table's rows alone."""
 
 Attributes = Mapping[policy.AttrLookup, tuple[JsonValue, ...]]
 """What was found for `user.attr`; what is not in it could not be told."""
@@ -89,8 +89,7 @@ class Run:
         """Depends on the cells that a condition over a table's rows reads."""
         links = {f.id: f.linked_table_id for f in table.fields}
         self.reads_cells(policy.reads(pred, table.id, links.get))
-        for lookup in policy.attributes(pred):
-            self.reads_cells({(lookup.table, lookup.key_field), (lookup.table, lookup.value_field)})
+        self.reads_cells((id, None) for id in policy.tables_read(pred, table.id, links.get))
 
     def reads_cells(self, reads: Iterable[Cell]) -> None:
         """Depends on these cells."""
@@ -147,5 +146,7 @@ def cells_of(reads: Iterable[Cell]) -> set[Tag]:
     """Tags of cells, and of the rows that they are in."""
     tags: set[Tag] = set()
     for table, name in reads:
-        tags |= {keys.value(table, name), keys.any_value(table)} | rows_of(table)
+        tags |= rows_of(table)
+        if name is not None:
+            tags |= {keys.value(table, name), keys.any_value(table)}
     return tags

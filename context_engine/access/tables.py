@@ -83,7 +83,9 @@ class Tables:
         if owner is not None and (not at.table_ids or owner in at.table_ids):
             run.tags.add(keys.views(owner))
             table = self.one(owner)
-            found = next((v for v in table.views if v.facts.id == at.view_id), None) if table else None
+            found = (
+                next((v for v in table.views if v.facts.id == at.view_id), None) if table else None
+            )
             if table is not None and found is not None:
                 self.tell_of(table)
                 run.tell({keys.views(owner)})

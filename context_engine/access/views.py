@@ -62,9 +62,7 @@ def _presented(run: Run, view: VisibleView, pred: policy.Pred, sight: SightOf) -
     return _within_sight(policy.resolve(pred, operands), fields, sight)
 
 
-def _within_sight(
-    pred: policy.Pred, fields: dict[str, FieldFacts], sight: SightOf
-) -> policy.Pred:
+def _within_sight(pred: policy.Pred, fields: dict[str, FieldFacts], sight: SightOf) -> policy.Pred:
     """`pred`, in which a linked row counts only where the user sees it."""
     match pred:
         case policy.All(all=parts):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from context_engine.access.roles import (
     RANK,
@@ -91,7 +91,7 @@ def entries(facts: Facts, agents: Sequence[AgentFacts], workspace_id: str) -> It
 
 def _let_in_by(held: Role, agents: Sequence[AgentFacts]) -> TableRole | None:
     role = narrowed(held, agents)
-    return None if role == "none" else cast("TableRole", role)
+    return None if role == "none" else role
 
 
 # -- fields ------------------------------------------------------------------------------------

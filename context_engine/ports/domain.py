@@ -70,5 +70,8 @@ class DomainReads(Protocol):
 class Domain(Protocol):
     """Raises `Unavailable` when the database is away or over its time."""
 
+    async def facts(self, at: Coordinates, *, tail: int) -> Facts:
+        """`DomainReads.facts` in a snapshot of its own."""
+
     def snapshot(self) -> AbstractAsyncContextManager[DomainReads]:
         """A REPEATABLE READ, read-only transaction on the primary."""

@@ -106,7 +106,7 @@ def summary_lines(
     if others:
         yield "tables", words.tables(t for t in others if t is not None)
     if surface.relations:
-        yield "relations", words.relations(surface.relations, surface.tables)
+        yield "relations", words.relations(surface.relations)
     if surface.view is not None:
         yield "view", words.view(surface.view)
     if surface.workflow is not None:
@@ -183,16 +183,18 @@ class Words:
             (f"{quoted(t.name)} {counted(t.record_count, self.locale)}" for t in tables),
         )
 
-    def relations(self, relations: Iterable[Relation], tables: Iterable[TableSection]) -> str:
-        names = {table.id: quoted(table.name, WORD_CHARS) for table in tables}
-        return self.listed(
-            "relations",
-            (
-                f"{names[r.table_id]}.{quoted(r.field_name, WORD_CHARS)}"
-                f" → {quoted(r.linked_table_name, WORD_CHARS)}"
-                for r in relations
-            ),
-        )
+    def relations(self, relations: Iterable[Relation]) -> str:
+        """Opaque ones lead nowhere that could be named."""
+        return self.listed("relations", (self._relation(relation) for relation in relations))
+
+    def _relation(self, relation: Relation) -> str:
+        field = quoted(relation.field_name, WORD_CHARS)
+        to = "?"
+        if relation.linked_table_name is not None:
+            to = quoted(relation.linked_table_name, WORD_CHARS)
+        if relation.link_count is not None:
+            to = f"{to} {counted(relation.link_count, self.locale)}"
+        return f"{quoted(relation.table_name, WORD_CHARS)}.{field} → {to}"
 
     def view(self, view: ViewSection) -> str:
         parts = [quoted(view.type, WORD_CHARS)]

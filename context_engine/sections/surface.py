@@ -69,7 +69,7 @@ def build_surface(scope: VisibleScope, counts: Counts, at: Coordinates) -> Surfa
         "project": build_project(scope, counts, at.project_id),
         "task": build_task(scope, counts, at.task_id),
         "tables": build_tables(scope, counts),
-        "relations": build_relations(scope),
+        "relations": build_relations(scope, counts),
         "view": build_view(scope, counts, at.view_id),
         "workflow": build_workflow(scope, at.workflow_id),
         "agent_stack": build_agents(scope),

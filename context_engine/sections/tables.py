@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from context_engine.access import VisibleScope, VisibleTable, VisibleView
+from context_engine.access import VisibleLink, VisibleScope, VisibleTable, VisibleView
 from context_engine.facts import FieldFacts
 from context_engine.models.sections import (
     SAMPLED_FIELDS,
@@ -16,7 +14,7 @@ from context_engine.models.sections import (
     ViewSample,
 )
 from context_engine.ports import Counts
-from context_engine.sections.base import NOT_ASKED, NOT_FOUND, Section, included
+from context_engine.sections.base import NOT_ASKED, NOT_FOUND, Section, included, unavailable
 
 TOLD = 3
 """Tables whose trimmings the trace tells one by one."""
@@ -85,30 +83,31 @@ def sampled_views(
     return tuple(first + rest)[:SAMPLED_VIEWS]
 
 
-def build_relations(scope: VisibleScope) -> Section[tuple[Relation, ...]]:
-    """The link fields that lead from one of the tables to another of them."""
-    by_id = {table.id: table for table in scope.tables}
-    found = tuple(_relations(scope.tables, by_id))
-    if found:
-        return included(found, "links among the tables")
-    return Section(found, "absent", "no links among the tables" if by_id else NOT_ASKED)
+def build_relations(scope: VisibleScope, counts: Counts) -> Section[tuple[Relation, ...]]:
+    """The links of the context's tables, and those that lead into them: one step out."""
+    found = tuple(_relation(link, counts) for link in scope.links)
+    if not found:
+        return Section(found, "absent", "no links" if scope.tables else NOT_ASKED)
+    missing = [why for r in found if r.link_count and (why := r.link_count.unavailable)]
+    return unavailable(found, f"links: {missing[0]}") if missing else included(found)
 
 
-def _relations(
-    tables: Iterable[VisibleTable], by_id: dict[str, VisibleTable]
-) -> Iterable[Relation]:
-    for table in tables:
-        for field in table.fields:
-            target = by_id.get(field.linked_table_id or "")
-            if target is None:
-                continue
-            other = {f.id for f in target.fields}
-            yield Relation(
-                table_id=table.id,
-                field_id=field.id,
-                field_name=field.name,
-                linked_table_id=target.id,
-                linked_table_name=target.name,
-                linked_field_id=field.linked_field_id if field.linked_field_id in other else None,
-                cardinality=field.cardinality,
-            )
+def _relation(link: VisibleLink, counts: Counts) -> Relation:
+    """One to a table out of sight has no name and no count; neither has one to what is gone."""
+    made = Relation(
+        table_id=link.table.id,
+        table_name=link.table.name,
+        field_id=link.field.id,
+        field_name=link.field.name,
+        cardinality=link.field.cardinality,
+    )
+    if link.target is None:
+        return made
+    return made.model_copy(
+        update={
+            "linked_table_id": link.target.id,
+            "linked_table_name": link.target.name,
+            "linked_field_id": link.back.id if link.back is not None else None,
+            "link_count": counts.links.get(link.key, UNCOUNTED),
+        }
+    )

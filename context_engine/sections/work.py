@@ -39,12 +39,11 @@ def build_task(
     """The task, where its row is in sight; its title only where the primary field is."""
     if scope.task is None or not counts.task_row_visible:
         return absent(asked)
-    task, table = scope.task.facts, scope.task.row_in
-    titled = table is None or any(field.primary for field in table.fields)
+    task = scope.task.facts
     return included(
         TaskSection(
             id=task.id,
-            title=task.title if titled else None,
+            title=task.title if counts.task_title_visible else None,
             status=task.status,
             project_id=task.project.id if task.project is not None else None,
             table_id=task.table_id,

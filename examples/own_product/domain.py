@@ -7,13 +7,13 @@ every queue the tickets that they opened. It is told as facts (a role, grants, a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from sqlite3 import Row
 from typing import Literal
 
-from context_engine.access import VisibleScope, VisibleTable, VisibleView
+from context_engine.access import Attributes, VisibleScope, VisibleView
 from context_engine.facts import (
     ConversationFacts,
     DialogueFacts,
@@ -30,9 +30,9 @@ from context_engine.facts import (
 )
 from context_engine.keys import Coordinates
 from context_engine.models.sections import Count, Role
-from context_engine.policy import Pred
+from context_engine.policy import Any_, AttrLookup, Pred
 from context_engine.ports import Counts, DomainReads
-from context_engine.view_filters import NOT_COMPUTED
+from context_engine.view_filters import NOT_COMPUTED, RowSet
 from examples.own_product.conditions import condition
 from examples.own_product.database import Database, Transaction, Value
 
@@ -94,10 +94,24 @@ class HelpdeskReads:
             user=_user(who) if who is not None else None,
             workspace=_workspace(found) if found is not None else None,
             member=_member(who) if who is not None else None,
-            grants=await self._joined(who, [queue["id"] for queue in queues]),
-            tables=tuple(_table(queue) for queue in queues),
+            grants=await self._joined(who),
+            named=tuple(queue["id"] for queue in queues),
+            view_table_id=at.view_id.rpartition(":")[0] if at.view_id is not None else None,
             conversation=await self._thread(at, tail),
         )
+
+    async def tables(
+        self, at: Coordinates, facts: Facts, ids: Sequence[str]
+    ) -> tuple[TableFacts, ...]:
+        """These queues. They link to nothing, and compute nothing."""
+        queues = [await self._queue(at.workspace_id, id) for id in ids]
+        return tuple(_table(queue) for queue in queues if queue is not None)
+
+    async def attributes(
+        self, at: Coordinates, user: UserFacts, lookups: Collection[AttrLookup]
+    ) -> Attributes:
+        """No rule of this product looks anything up."""
+        return {}
 
     @staticmethod
     def _queue_ids(at: Coordinates) -> dict[str, None]:
@@ -110,7 +124,7 @@ class HelpdeskReads:
             "SELECT * FROM queues WHERE company_id = ? AND id = ?", company, id
         )
 
-    async def _joined(self, who: Row | None, queues: list[str]) -> tuple[GrantFacts, ...]:
+    async def _joined(self, who: Row | None) -> tuple[GrantFacts, ...]:
         """An agent who joined a queue is an editor in it.
 
         A guest who joined as an agent gets none: it would replace the role that the policy names.
@@ -130,7 +144,6 @@ class HelpdeskReads:
                 role="editor",
             )
             for row in rows
-            if row["queue_id"] in queues
         )
 
     async def _thread(self, at: Coordinates, tail: int) -> ConversationFacts | None:
@@ -171,26 +184,26 @@ class HelpdeskReads:
 
     async def counts(self, scope: VisibleScope) -> Counts:
         """Tickets in sight, by the conditions that `access` made."""
-        tables = {table.id: await self._count(table, True) for table in scope.tables}
-        view = None
-        if scope.view is not None and scope.view_table is not None:
-            view = await self._count_view(scope.view, scope.view_table)
+        tables = {table.id: await self._count(table.id, table.rows) for table in scope.tables}
+        view = await self._count_view(scope.view) if scope.view is not None else None
         return Counts(tables=tables, view=view)
 
-    async def _count_view(self, view: VisibleView, queue: VisibleTable) -> Count:
+    async def _count_view(self, view: VisibleView) -> Count:
         """A filter in the language of views (`where`) is more than this product can compute."""
         if view.uncountable is not None:
             return Count.missing(view.uncountable)
         if view.where is not None:
             return Count.missing(NOT_COMPUTED)
-        return await self._count(queue, view.filter)
+        return await self._count(view.table_id, view.rows, view.filter)
 
-    async def _count(self, queue: VisibleTable, also: Pred) -> Count:
-        values: list[Value] = [queue.id]
-        rows, filtered = condition(queue.rows, values), condition(also, values)
+    async def _count(self, queue: str, rows: tuple[RowSet, ...], also: Pred = True) -> Count:
+        """Tickets of a queue that are in any of `rows`: one for each way into it."""
+        values: list[Value] = [queue]
+        ways = Any_(any=tuple(one.pred for one in rows if one.where is None))
+        seen, filtered = condition(ways, values), condition(also, values)
         (row,) = await self._db.execute(
             "SELECT count(*) AS tickets FROM tickets"  # noqa: S608 - values are bound
-            f" WHERE queue_id = ? AND {rows} AND {filtered}",
+            f" WHERE queue_id = ? AND {seen} AND {filtered}",
             *values,
         )
         return Count.of(row["tickets"])

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from context_engine import changes as c
 from context_engine.adapters.memory import MemoryCache
 from context_engine.adapters.redis import RedisCache
-from context_engine.adapters.sql import reads
+from context_engine.adapters.sql import counts
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.snapshots import SqlSnapshots
 from context_engine.engine import ContextEngine, Options
@@ -319,9 +319,9 @@ async def test_a_denial_lives_no_longer_than_what_it_was_made_of(
     await cache.mark("w", frozenset(), create=True)
 
     async def slow(*_: object) -> None:
-        raise reads.StatementTooSlow
+        raise counts.StatementTooSlow
 
-    monkeypatch.setattr(reads.SqlReads, "_one_in_time", slow)
+    monkeypatch.setattr(counts, "_in_time", slow)
     engine = engine_over(world.database, cache)
     await refused(engine, asked("ana", taskId="hidden-task-of"), STRICT)
     kept = [stored.entry for stored in cache.entries.values()]

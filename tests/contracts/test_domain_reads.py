@@ -19,6 +19,7 @@ from context_engine.facts import DialogueFacts, Facts
 from context_engine.keys import Coordinates
 from context_engine.models.sections import Count
 from context_engine.ports import Counts
+from context_engine.reading import read, visible
 from context_engine.settings import Settings
 from tests.support.world import Statements, World
 
@@ -41,12 +42,12 @@ def at(user: str = "ana", workspace: str = "w", **more: Any) -> Coordinates:
 
 async def facts_of(domain: SqlDomain, where: Coordinates, tail: int = 20) -> Facts:
     async with domain.snapshot() as reads:
-        return await reads.facts(where, tail=tail)
+        return (await read(reads, where, tail=tail))[0]
 
 
 async def counted(domain: SqlDomain, where: Coordinates) -> tuple[VisibleScope, Counts]:
     async with domain.snapshot() as reads:
-        scope = access.resolve(await reads.facts(where, tail=20), where)
+        scope = await visible(reads, where, tail=20)
         return scope, await reads.counts(scope)
 
 
@@ -63,7 +64,7 @@ async def talked(domain: SqlDomain, tail: int) -> DialogueFacts:
 async def test_everything_that_was_asked_for_is_in_the_facts(
     world: World, domain: SqlDomain
 ) -> None:
-    """Every coordinate gives its facts, fields and views in table order, by one statement."""
+    """Every coordinate gives its facts, fields and views in table order, by two statements."""
     here = {"workspace_id": "w"}
     await world.add(t.projects, {"id": "p", "name": "P", "due_on": date(2026, 5, 1), **here})
     await world.add(t.project_members, {"project_id": "p", "user_id": "ana", **here})
@@ -88,7 +89,7 @@ async def test_everything_that_was_asked_for_is_in_the_facts(
     )  # fmt: skip
     async with Statements(world.database) as statements:
         facts = await facts_of(domain, asked)
-    assert len(statements.seen) == 1
+    assert len(statements.seen) == 2
     assert facts.user is not None
     assert facts.user.email_norm == "ana@example.org"
     assert facts.workspace is not None
@@ -96,7 +97,8 @@ async def test_everything_that_was_asked_for_is_in_the_facts(
     assert facts.member is not None
     assert facts.member.role == "admin"
     assert facts.team_ids == ("m",)
-    assert [table.id for table in facts.tables] == ["t0", "t1"]
+    assert facts.named == ("t0", "t1")
+    assert [table.id for table in facts.tables] == ["t0"], "an agent may not look at t1"
     assert [f.id for f in facts.tables[0].fields] == ["t0.f0", "t0.f1", "t0.f2"]
     assert facts.tables[0].fields[0].primary
     (view,) = facts.tables[0].views
@@ -154,7 +156,7 @@ async def test_what_belongs_to_another_workspace_is_not_there(
         ),
     )  # fmt: skip
     assert facts.member is not None
-    left = facts.model_dump(exclude={"user", "workspace", "member"})
+    left = facts.model_dump(exclude={"now", "user", "workspace", "member"})
     assert not any(left.values()), left
 
 
@@ -179,7 +181,7 @@ async def test_tables_that_decide_are_read_though_nobody_named_them(
 async def test_grants_of_the_user_and_of_the_users_teams_only(
     world: World, domain: SqlDomain
 ) -> None:
-    """On the workspace and the tables in question; nobody else's."""
+    """Wherever in the workspace; nobody else's."""
     here = {"workspace_id": "w"}
     await world.add(t.teams, {"id": "m", "name": "M", **here}, {"id": "n", "name": "N", **here})
     await world.add(
@@ -201,6 +203,7 @@ async def test_grants_of_the_user_and_of_the_users_teams_only(
     assert found == {
         ("table", "t0", "user", "editor"),
         ("table", "t0", "team", "builder"),
+        ("table", "t1", "user", "none"),
         ("workspace", "w", "team", "viewer"),
     }
 
@@ -261,8 +264,8 @@ async def test_the_shorter_statement_says_what_the_whole_one_says(
         shorter = await domain.facts(where, tail=20)
         monkeypatch.setattr("context_engine.adapters.sql.reads._names_more", lambda _: True)
         whole = await domain.facts(where, tail=20)
-    assert shorter == whole
-    assert {table.id for table in whole.tables} == {"t0", "t1"}
+    assert shorter.model_copy(update={"now": whole.now}) == whole
+    assert set(whole.named) == {"t0", "t1"}
     assert len(statements.seen[0]) < len(statements.seen[1])
 
 
@@ -339,7 +342,7 @@ async def test_ids_of_any_kind_make_no_statement_of_their_own(
         _, plain = await counted(domain, at(table_ids=("t0",)))
         _, counts = await counted(domain, at(table_ids=(odd,)))
     assert (plain.tables["t0"], counts.tables[odd]) == (Count.of(10), Count.of(3))
-    assert len(set(statements.seen)) == 2
+    assert len(set(statements.seen)) == 3
 
 
 async def test_counts_over_their_time_say_so(world: World, config: Settings) -> None:
@@ -365,7 +368,7 @@ async def test_one_snapshot_for_all_statements(world: World, domain: SqlDomain) 
     """What is committed between facts and counts is not counted; and nothing can be written."""
     where = at(table_ids=("t0",))
     async with domain.snapshot() as reads:
-        scope = access.resolve(await reads.facts(where, tail=0), where)
+        scope = await visible(reads, where)
         async with world.database.begin() as connection:
             await connection.execute(update(t.records).values(deleted_at=text("now()")))
         assert (await reads.counts(scope)).tables["t0"] == Count.of(10)
@@ -381,7 +384,7 @@ async def test_counts_are_planned_for_the_table_they_count(world: World, domain:
     async with world.database.connect() as connection:
         reads = SqlReads.within(connection)
         assert await mode(connection) == "force_generic_plan"
-        await reads.facts(at(), tail=0)
+        await visible(reads, at(table_ids=("t0",)))
         assert await mode(connection) == "force_custom_plan"
         await connection.rollback()
         assert await mode(connection) == "force_generic_plan"

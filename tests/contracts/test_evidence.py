@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import delete, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from context_engine import access, keys
+from context_engine import keys
 from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.reads import SqlDomain
@@ -31,6 +31,7 @@ from context_engine.evidence import (
 from context_engine.keys import BUILD_VERSION, Coordinates
 from context_engine.models import ContextBuildInput
 from context_engine.ports import SUMMARY_START, SnapshotRecord
+from context_engine.reading import visible
 from tests.support.world import World, engine_over
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -159,8 +160,8 @@ async def test_a_context_over_a_cached_surface_names_the_build_that_read_it(
 
 async def read(world: World, user: str, limit: int = 40) -> tuple[Original, ...]:
     at = Coordinates("w", user, conversation_id="c")
-    facts = await SqlDomain(world.database).facts(at, tail=limit)
-    scope = access.resolve(facts, at)
+    async with SqlDomain(world.database).snapshot() as reads:
+        scope = await visible(reads, at, tail=limit)
     assert scope.conversation is not None
     return originals(scope.conversation, limit)
 

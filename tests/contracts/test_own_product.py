@@ -24,6 +24,7 @@ from context_engine.errors import NotFound, NotYetEnforced, Unavailable
 from context_engine.keys import Coordinates
 from context_engine.models import AgentContext, ContextBuildInput
 from context_engine.models.sections import Count
+from context_engine.reading import read, visible
 from context_engine.settings import Settings
 from events.client import ContextClient
 from events.topics import Topics, ensure
@@ -139,7 +140,7 @@ async def test_a_view_that_cannot_be_counted_is_unavailable(
     """With the reason that `access` gives; and whatever is in the language of views."""
     at = Coordinates(W, "lea", table_ids=("billing",), view_id="billing:open")
     async with desk.house.domain.snapshot() as reads:
-        facts = await reads.facts(at, tail=20)
+        facts, _ = await read(reads, at)
         (table,) = facts.tables
         view = table.views[0].model_copy(update={"filter": filter})
         table = table.model_copy(update={"views": (view,)})
@@ -284,7 +285,7 @@ async def test_facts_and_counts_are_of_one_state(desk: Desk) -> None:
     """A ticket that is opened between the two is not counted."""
     at = Coordinates(W, "lea", table_ids=("billing",))
     async with desk.house.domain.snapshot() as reads:
-        scope = resolve(await reads.facts(at, tail=20), at)
+        scope = await visible(reads, at)
         await desk.helpdesk.open_ticket(W, "billing", "Meanwhile", by="gus")
         counts = await reads.counts(scope)
     assert counts.tables["billing"].value == 3

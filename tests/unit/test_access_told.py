@@ -21,6 +21,7 @@ from context_engine.facts import (
     TeamFacts,
     WorkflowFacts,
 )
+from tests.support.facts import resolve
 from tests.unit.test_access import OWN, at, facts, grant, table, view
 
 PRIVATE = ProjectFacts(
@@ -77,7 +78,7 @@ def test_hidden_tells_what_missing_tells(what: str, tables: tuple[str, ...]) -> 
     if what == "a restricted view":
         gone = {"tables": (table(policies=(POLICY,)),)}
     missing = facts("viewer", grants=(NO_WAY_IN,), **gone)
-    hidden, other = access.resolve(there, where), access.resolve(missing, where)
+    hidden, other = resolve(there, where), resolve(missing, where)
     if tables:
         # The open table itself is the same but for the view that is not there.
         assert [t.rights for t in hidden.tables] == [t.rights for t in other.tables]
@@ -89,14 +90,14 @@ def test_hidden_tells_what_missing_tells(what: str, tables: tuple[str, ...]) -> 
 def test_what_is_kept_inside_reaches_what_would_bring_it_in_sight() -> None:
     """An entry falls when the hidden view's table changes, though nobody is told."""
     asked, stored = HIDDEN["a view of a barred table"]
-    made = access.resolve(facts(grants=(NO_WAY_IN,), **stored), at(table_ids=(), **asked))
+    made = resolve(facts(grants=(NO_WAY_IN,), **stored), at(table_ids=(), **asked))
     assert keys.views("barred") in made.tags - made.told
 
 
 def test_a_task_tells_of_its_row_apart() -> None:
     """Whether its row is in sight only the count knows."""
     stored = {"task": task(table_id="t", record_id="r"), "tables": (table(policies=(POLICY,)),)}
-    made = access.resolve(facts(**stored), at(table_ids=(), task_id="k"))
+    made = resolve(facts(**stored), at(table_ids=(), task_id="k"))
     assert made.task is not None
     assert keys.rows("t") in made.tags & made.task.told
     assert keys.rows("t") not in made.told
@@ -107,7 +108,7 @@ def test_a_project_tells_only_of_tables_in_sight() -> None:
     """Tasks in a barred table are neither counted nor told of."""
     mine = PRIVATE.model_copy(update={"is_member": True})
     stored = {"project": mine, "tables": (table(), BARRED), "grants": (NO_WAY_IN,)}
-    made = access.resolve(facts(**stored), at(table_ids=(), project_id="p"))
+    made = resolve(facts(**stored), at(table_ids=(), project_id="p"))
     assert keys.rows("t") in made.told
     assert keys.rows("barred") in made.tags - made.told
 
@@ -115,7 +116,7 @@ def test_a_project_tells_only_of_tables_in_sight() -> None:
 def test_what_is_out_of_sight_is_listed_in_one_order() -> None:
     """Not in the order in which it was found to be."""
     asked = {"workflow_id": "f", "team_id": "g", "task_id": "k", "project_id": "p", "view_id": "v"}
-    made = access.resolve(facts(), at(**asked))
+    made = resolve(facts(), at(**asked))
     assert [one.coordinate for one in made.absent] == [
         "viewId", "projectId", "taskId", "teamId", "workflowId",
     ]  # fmt: skip
@@ -126,9 +127,7 @@ def test_agents_are_for_viewers_and_more() -> None:
     """A member with role none sees no agent, even where a table grant lets it in."""
     agent = AgentFacts(id="a", name="A", max_role="admin", table_ids=None)
     with pytest.raises(NotFound, match="agent 'a' was not found"):
-        access.resolve(
-            facts("none", agents=(agent,), grants=(grant("editor"),)), at(agent_stack=("a",))
-        )
+        resolve(facts("none", agents=(agent,), grants=(grant("editor"),)), at(agent_stack=("a",)))
 
 
 def test_an_agent_that_may_do_nothing_sees_nothing_by_its_users_memberships() -> None:
@@ -146,9 +145,9 @@ def test_an_agent_that_may_do_nothing_sees_nothing_by_its_users_memberships() ->
         "project_id": "p", "task_id": "k", "team_id": "g", "organization_id": "o",
         "workflow_id": "f", "table_ids": (),
     }  # fmt: skip
-    own = access.resolve(facts(**stored), at(**asked))
+    own = resolve(facts(**stored), at(**asked))
     assert own.absent == ()
-    made = access.resolve(facts(agents=(agent,), **stored), at(agent_stack=("a",), **asked))
+    made = resolve(facts(agents=(agent,), **stored), at(agent_stack=("a",), **asked))
     assert (made.project, made.task, made.team, made.organization, made.workflow) == (None,) * 5
 
 
@@ -165,7 +164,7 @@ def test_the_dialogue_tells_of_tables_out_of_sight_as_of_those_that_are_gone() -
     stored = Facts(
         **{**dict(facts(grants=(NO_WAY_IN,), tables=(table(), BARRED))), "conversation": talk}
     )
-    made = access.resolve(stored, at(table_ids=(), conversation_id="c"))
+    made = resolve(stored, at(table_ids=(), conversation_id="c"))
     told = {keys.schema(id) for id in ("t", "barred", "gone")}
     assert made.dialogue_told == told | {keys.conversation("c"), keys.rows("t")}
     assert keys.rows("barred") in made.dialogue_tags

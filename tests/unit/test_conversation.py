@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine import access
 from context_engine.access import VisibleConversation
 from context_engine.facts import (
     ConversationFacts,
@@ -29,6 +28,7 @@ from context_engine.sections.conversation import (
     tail_start,
     tool_groups,
 )
+from tests.support.facts import resolve
 
 LIMITS = DialogueLimits(messages=20, summary_chars=6_000)
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,7 +44,7 @@ def visible(dialogue: DialogueFacts) -> VisibleConversation:
             id="c", title="Talk", is_participant=True, dialogue=dialogue
         ),
     )
-    scope = access.resolve(facts, Coordinates("w", "u", conversation_id="c"))
+    scope = resolve(facts, Coordinates("w", "u", conversation_id="c"))
     assert scope.conversation is not None
     return scope.conversation
 

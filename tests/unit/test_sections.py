@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine import access
 from context_engine.access import VisibleScope
 from context_engine.facts import (
     AgentFacts,
     Facts,
     FieldFacts,
+    GrantFacts,
     MemberFacts,
     OrganizationFacts,
     ProjectFacts,
@@ -27,10 +27,11 @@ from context_engine.facts import (
 )
 from context_engine.keys import Coordinates
 from context_engine.models import Count, TableSection, Unresolved
-from context_engine.models.sections import SAMPLED_FIELDS, SAMPLED_VIEWS
+from context_engine.models.sections import SAMPLED_FIELDS, SAMPLED_VIEWS, Role
 from context_engine.ports import Counts
 from context_engine.rendering import render
 from context_engine.sections.surface import Surface, build_surface
+from tests.support.facts import resolve
 
 PROJECT = ProjectFacts(
     id="p", name="Harbour", status="running", due_on="2026-12-03", private=False, is_member=False
@@ -77,8 +78,14 @@ def facts(*tables: TableFacts, **more: Any) -> Facts:
     )
 
 
+def grant(role: Role, table: str) -> GrantFacts:
+    return GrantFacts(
+        subject_type="user", subject_id="u", scope_type="table", scope_id=table, role=role
+    )
+
+
 def scope(given: Facts, at: Coordinates) -> VisibleScope:
-    return access.resolve(given, at, inherited=frozenset({"table_ids"}))
+    return resolve(given, at, inherited=frozenset({"table_ids"}))
 
 
 def built(
@@ -215,28 +222,43 @@ def test_a_task_whose_row_is_out_of_sight_is_absent() -> None:
 
 
 def test_a_title_shows_only_with_the_primary_field() -> None:
-    """A task's title is its row's primary field; without one in sight it is None."""
-    assert built(table(fields=(field("f0"),)), given=full(), task_id="k").task is not None
-    untitled = built(table(fields=(field("f0"),)), given=full(), task_id="k").task
-    assert untitled is not None
-    assert untitled.title is None
+    """A task's title is its row's primary field; where no way shows that, it is None."""
+    for seen, title in ((True, "Dig"), (False, None)):
+        counts = Counts(task_title_visible=seen)
+        section = built(table(fields=(field("f0"),)), counts=counts, given=full(), task_id="k").task
+        assert section is not None
+        assert section.title == title
 
 
-def test_relations_name_both_sides_among_the_tables_in_sight() -> None:
-    """A link to a table that is not of the context shows nothing of that table."""
+def test_relations_name_both_sides_in_sight_and_reach_one_step_out() -> None:
+    """A link to a table out of sight is opaque: nothing of that table, and no count."""
     link = field("l", linked_table_id="t1", linked_field_id="back", cardinality="one")
     back = field("back", linked_table_id="t0", linked_field_id="l")
     away = field("x", linked_table_id="t9", linked_field_id="y")
     here, there = table("t0", (link, away)), table("t1", (back,))
-    first, second = built(here, there, ids=("t0", "t1")).relations
+    counts = Counts(links={"l": Count.of(5), "back": Count.of(5)})
+    first, opaque, second = built(here, there, ids=("t0", "t1"), counts=counts).relations
+    assert first.link_count == Count.of(5)
+    assert opaque.field_id == "x"
+    assert opaque.linked_table_id is opaque.linked_table_name is opaque.link_count is None
     assert (first.field_id, first.linked_field_id, first.cardinality) == ("l", "back", "one")
     assert first.linked_table_name == "Table t1"
     assert (second.table_id, second.linked_field_id) == ("t1", "l")
-    alone = built(here)
-    assert alone.relations == ()
-    assert "t1" not in alone.model_dump_json(exclude={"trace"})
+    alone = built(here, there)
+    assert [(r.field_id, r.linked_table_id) for r in alone.relations] == [("l", "t1"), ("x", None)]
+    assert "t9" not in alone.model_dump_json()
+    barred = {"grants": (grant("none", "t1"),)}
+    assert "t1" not in built(here, there, given=barred).model_dump_json()
     one_sided = built(here, table("t1"), ids=("t0", "t1")).relations
-    assert [r.linked_field_id for r in one_sided] == [None]
+    assert [r.linked_field_id for r in one_sided] == [None, None]
+
+
+def test_what_links_to_a_table_without_a_field_of_its_own_is_told() -> None:
+    """From a table in sight that was not asked for; one out of sight is not there at all."""
+    comes = table("t1", (field("in", linked_table_id="t0"),))
+    (relation,) = built(table("t0"), comes).relations
+    assert (relation.table_id, relation.field_id, relation.linked_table_id) == ("t1", "in", "t0")
+    assert built(table("t0"), comes, given={"grants": (grant("none", "t1"),)}).relations == ()
 
 
 @given(

@@ -57,8 +57,8 @@ def surface(name: str = "Name", many: int = 2, count: int | None = 1_234_567) ->
         tables=tables,
         relations=tuple(
             Relation(
-                table_id=t.id, field_id="f", field_name=name, linked_table_id="t0",
-                linked_table_name=name,
+                table_id=t.id, table_name=t.name, field_id="f", field_name=name,
+                linked_table_id="t0", linked_table_name=name,
             )
             for t in tables
         ),

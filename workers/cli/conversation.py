@@ -120,13 +120,14 @@ async def _read(
     limit: int,
 ) -> Shown:
     """Under the actor's permission of now, as a build reads. Raises `NotFound`."""
-    from context_engine import access
     from context_engine.evidence import held_by, originals
     from context_engine.keys import Coordinates
+    from context_engine.reading import visible
 
     here = Coordinates(workspace, actor, conversation_id=conversation_id)
     try:
-        scope = access.resolve(await wired.domain.facts(here, tail=limit), here)
+        async with wired.domain.snapshot() as reads:
+            scope = await visible(reads, here, tail=limit)
     except NotFound as missing:
         if record is not None:
             missing.message += (

@@ -122,7 +122,7 @@ async def _one_by_one(reader: Reader, wanted: _Queries) -> dict[Key, int]:
         left = int((end - clock()) * 1000)
         if left <= 0:
             break
-        await reader.run(_AGAIN.format(ms=min(left, COUNT_MS)))
+        await reader.execute(_AGAIN.format(ms=min(left, COUNT_MS)))
         binds = Binds()
         with suppress(StatementTooSlow):
             found[key] = (await _in_time(reader, [query(binds)], binds))[0]

@@ -23,16 +23,16 @@ class Reader(Protocol):
     async def fetchrow(self, query: str, /, *values: object) -> Any:
         """The first row, or None."""
 
-    async def run(self, script: str, /) -> None:
+    async def execute(self, query: str, /) -> object:
         """Statements that give nothing and take no values, in one round trip."""
 
 
-class Driver(Reader, Protocol):
+class Driver(Protocol):
     """As much as is used here of `asyncpg.Connection`, which comes without types."""
 
-    async def execute(self, query: str, /, *values: object) -> str: ...
+    async def fetchrow(self, query: str, /, *values: object) -> Any: ...
 
-    def transaction(self, *, isolation: str, readonly: bool) -> Any: ...
+    async def execute(self, query: str, /, *values: object) -> str: ...
 
     def is_closed(self) -> bool: ...
 
@@ -47,6 +47,10 @@ class InTransaction:
 
     async def fetchrow(self, query: str, /, *values: object) -> Any:
         return (await self._connection.exec_driver_sql(query, values)).first()
+
+    async def execute(self, query: str, /) -> None:
+        for statement in query.split(";"):
+            await self._connection.exec_driver_sql(statement)
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ anew on for the rest of its transaction, and the shorter time that a count may t
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlalchemy import Integer, Text, bindparam, text
@@ -95,7 +96,9 @@ class Statement:
     """The SQL with the driver's own places for values, and their names in that order."""
 
     def __init__(self, sql: str) -> None:
-        typed = (bindparam(n, type_=kind) for n, kind in _TYPES.items() if f":{n}" in sql)
+        typed = (
+            bindparam(n, type_=kind) for n, kind in _TYPES.items() if re.search(rf":{n}\b", sql)
+        )
         compiled = text(sql).bindparams(*typed).compile(dialect=dialect())  # type: ignore[no-untyped-call]
         self.sql = str(compiled)
         self.names: tuple[str, ...] = tuple(compiled.positiontup or ())

@@ -87,9 +87,7 @@ class SqlReads:
             "view_id": at.view_id,
         }
         async with database_faults():
-            row = await self._reader.fetchrow(
-                TABLES.sql, *(values[name] for name in TABLES.names)
-            )
+            row = await self._reader.fetchrow(TABLES.sql, *(values[name] for name in TABLES.names))
         return _tables.validate_json(row[0])
 
     async def attributes(

@@ -12,7 +12,7 @@ from sqlalchemy import delete, func, insert, select, update
 
 from context_engine.access import VisibleTable
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.reads import rows_of
+from context_engine.adapters.sql.rows import rows_of
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.writing import Transaction, Written

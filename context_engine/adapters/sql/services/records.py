@@ -12,8 +12,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from context_engine.access import VisibleTable
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.predicates import compile_predicate
-from context_engine.adapters.sql.reads import rows_of
+from context_engine.adapters.sql.rows import in_sight, rows_of
 from context_engine.adapters.sql.services import fields, rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells import WRITTEN, FieldSpec, check_cells, users_in
@@ -251,7 +250,7 @@ async def _deleted_records(
     tx: Transaction, table: VisibleTable, record_ids: Sequence[str]
 ) -> dict[str, int]:
     r = t.records.c
-    gone = and_(r.table_id == table.id, r.deleted_at.is_not(None), compile_predicate(table.rows))
+    gone = and_(r.table_id == table.id, r.deleted_at.is_not(None), in_sight(table))
     query = select(r.id, r.version).where(r.id.in_(record_ids), gone).order_by(r.id)
     found = await tx.connection.execute(query.with_for_update())
     versions: dict[str, int] = {row.id: row.version for row in found}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from context_engine import access
 from context_engine.access import RANK, VisibleScope, VisibleTable
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.reads import SqlReads
@@ -12,6 +11,7 @@ from context_engine.adapters.sql.services.writing import Transaction
 from context_engine.errors import NotPermitted
 from context_engine.keys import Coordinates
 from context_engine.models.sections import Role
+from context_engine.reading import visible
 
 
 async def scope(
@@ -44,8 +44,7 @@ async def scope(
         conversation_id=conversation_id,
         agent_stack=agent_stack,
     )
-    facts = await SqlReads.within(tx.connection).facts(at, tail=0)
-    return access.resolve(facts, at, strict=True)
+    return await visible(SqlReads.within(tx.connection), at, strict=True)
 
 
 async def in_workspace(
@@ -109,6 +108,6 @@ async def tables_in_sight(tx: Transaction, workspace_id: str) -> tuple[VisibleTa
     )
     ids = tuple((await tx.connection.execute(query)).scalars())
     at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, table_ids=ids)
-    facts = await SqlReads.within(tx.connection).facts(at, tail=0)
     # Nobody asked for these tables by name, so those out of sight are left out.
-    return access.resolve(facts, at, inherited=frozenset({"table_ids"})).tables
+    unasked = frozenset({"table_ids"})
+    return (await visible(SqlReads.within(tx.connection), at, inherited=unasked)).tables

@@ -1,0 +1,48 @@
+"""Which attributes of the user the rules of a request ask for, before any of them is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from context_engine import policy
+from context_engine.errors import InvalidRequest
+from context_engine.facts import Facts
+from context_engine.keys import Coordinates
+
+
+def lookups(facts: Facts, at: Coordinates) -> frozenset[policy.AttrLookup]:
+    """Every `user.attr` in the policies and boundaries of the tables, and in the current view."""
+    found: set[policy.AttrLookup] = set()
+    for raw in _rules(facts, at):
+        if _mentions_attr(raw):
+            try:
+                found |= policy.attributes(policy.parse(raw))
+            except InvalidRequest:
+                continue  # garbage denies where it is read
+    return frozenset(found)
+
+
+def _rules(facts: Facts, at: Coordinates) -> Iterator[JsonValue]:
+    for table in facts.tables:
+        yield from (stored.pred for stored in table.policies)
+        for view in table.views:
+            if view.ownership == "restricted" or view.id == at.view_id:
+                yield view.filter
+
+
+def _mentions_attr(raw: JsonValue) -> bool:
+    """Most rules mention none, and need no parsing to tell."""
+    todo = [raw]
+    while todo:
+        match todo.pop():
+            case dict() as mapping:
+                if "attr" in mapping:
+                    return True
+                todo.extend(mapping.values())
+            case list() as items:
+                todo.extend(items)
+            case _:
+                pass
+    return False
