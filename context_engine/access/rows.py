@@ -44,14 +44,10 @@ def _read(
         )
         if not _names(run, role, parsed):
             return None
-        pred = policy.resolve(parsed.pred, run.operands())
+        return parsed.mode, run.resolved(parsed.pred, table)
     except (ValueError, InvalidRequest, policy.Unresolvable) as fault:
         run.deny(f"rows of {table.id}", f"policy {stored.id}: {type(fault).__name__}")
         return "restrictive", False
-    if not policy.fields_read(pred) <= {f.id for f in table.fields}:
-        run.deny(f"rows of {table.id}", f"policy {stored.id} names a missing field")
-        return "restrictive", False
-    return parsed.mode, pred
 
 
 def _names(run: Run, role: Role, parsed: policy.RowPolicy) -> bool:

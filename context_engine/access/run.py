@@ -9,7 +9,7 @@ from typing import Literal
 
 from context_engine import keys, policy
 from context_engine.access.visible import Denial
-from context_engine.facts import Facts
+from context_engine.facts import Facts, TableFacts
 from context_engine.keys import Coordinates, Tag
 from context_engine.models.context import Unresolved
 
@@ -47,7 +47,22 @@ class Run:
             id=self.at.user_id,
             email_norm=user.email_norm if user else None,
             team_ids=self.facts.team_ids,
+            timezone=user.timezone if user else None,
+            now=self.now,
         )
+
+    def resolved(self, pred: policy.Pred, table: TableFacts) -> policy.Pred:
+        """`pred` over rows of `table`. Raises `policy.Unresolvable`.
+
+        What lookups, days and linked rows depend on is not told here yet, so they are not decided.
+        """
+        dated = policy.until(pred, self.operands()) is not None
+        if dated or policy.attributes(pred) or next(policy.links(pred), None) is not None:
+            raise policy.Unresolvable("what is not of this row")
+        fields = {field.id: field for field in table.fields}
+        if (gone := policy.lacking(pred, {table.id: fields}.get, table.id)) is not None:
+            raise policy.Unresolvable(f"missing {gone}")
+        return policy.resolve(pred, self.operands())
 
     def tell(self, tags: Iterable[Tag]) -> None:
         """Depends on `tags`, and may say so."""

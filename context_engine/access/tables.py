@@ -113,7 +113,7 @@ def _opened(run: Run, facts: TableFacts, held: Role, role: TableRole) -> Visible
     rows = rows_in_sight(run, facts, held)
     field_ids = {f.id for f in facts.fields}
     views = tuple(
-        _visible(run, facts.id, view, field_ids)
+        _visible(run, facts, view, field_ids)
         for view in facts.views
         if _in_sight(view, role, run.at.user_id)
     )
@@ -144,18 +144,15 @@ def _in_sight(view: ViewFacts, role: Role, user_id: str) -> bool:
             return False
 
 
-def _visible(run: Run, table_id: str, view: ViewFacts, field_ids: set[str]) -> VisibleView:
+def _visible(run: Run, facts: TableFacts, view: ViewFacts, field_ids: set[str]) -> VisibleView:
     shown = [f for f in view.field_order if f in field_ids and f not in view.hidden]
     rest = sorted(field_ids - set(view.field_order) - set(view.hidden))
-    made = VisibleView(maker=MAKER, facts=view, table_id=table_id, field_ids=(*shown, *rest))
+    made = VisibleView(maker=MAKER, facts=view, table_id=facts.id, field_ids=(*shown, *rest))
     if view.filter is None:
         return made
     if view_filters.is_stored(view.filter):
         return replace(made, filter=False, uncountable=view_filters.NOT_COMPUTED)
     try:
-        pred = policy.resolve(policy.parse(view.filter), run.operands())
+        return replace(made, filter=run.resolved(policy.parse(view.filter), facts))
     except (InvalidRequest, policy.Unresolvable):
         return replace(made, filter=False, uncountable="the filter cannot be computed")
-    if not policy.fields_read(pred) <= field_ids:
-        return replace(made, filter=False, uncountable="the filter cannot be computed")
-    return replace(made, filter=pred)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from pydantic import JsonValue
 from sqlalchemy import delete
@@ -116,7 +117,12 @@ def check_filter(table: VisibleTable, raw: JsonValue) -> JsonValue:
     try:
         pred = policy.parse(raw)
         # Whoever looks decides on the operands: here only whether there is an answer at all.
-        policy.resolve(pred, policy.UserOperands(id="anyone"))
+        anyone = policy.UserOperands(id="anyone", now=datetime.now(UTC))
+        if policy.until(pred, anyone) is not None:
+            raise policy.Unresolvable("now")
+        if next(policy.links(pred), None) is not None:
+            raise policy.Unresolvable("linked_any")
+        policy.resolve(pred, anyone)
     except InvalidRequest as fault:
         raise InvalidRequest(fault.message, field="filter") from fault
     except policy.Unresolvable as fault:
