@@ -1,16 +1,16 @@
-"""Row policies of a table: an ADMIN's. What could not be enforced is refused, never stored."""
+"""Row policies of a table: an ADMIN's. What would deny or do nothing is refused, not stored."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import get_args
+from typing import Literal, get_args
 from uuid import uuid4
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 from sqlalchemy import delete, insert, select
 
 from context_engine import policy
-from context_engine.access import TableRole
+from context_engine.access import TableRole, VisibleTable
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import fields, rights, rows
 from context_engine.adapters.sql.services.base import Service
@@ -18,7 +18,7 @@ from context_engine.adapters.sql.services.cells import FieldSpec
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import PolicyChanged
 from context_engine.errors import InvalidRequest
-from context_engine.nearest import among
+from context_engine.facts import FieldFacts
 
 ROLES: tuple[str, ...] = get_args(TableRole)
 """Roles that a way into a table can be held by."""
@@ -36,7 +36,7 @@ class Policies(Service):
         listed: list[JsonValue] = [
             {"subjects": row.subjects, "pred": row.pred, "mode": row.mode} for row in found
         ]
-        return policy.TablePolicies.model_validate({"default": fallback, "policies": listed})
+        return policy.parse_policies({"default": fallback, "policies": listed})
 
     async def set(
         self,
@@ -50,12 +50,13 @@ class Policies(Service):
         """Replaces the table's default and all of its policies.
 
         `policies`: `{"default": "show_all" | "deny_all", "policies": [{subjects, pred, mode}]}`.
+        They may name only what the actor sees. Ids of users are stored as text, 1 as "1".
         The answer is the table's: its id and its version, which `expected_version` means too.
         """
         wanted = parse(policies)
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
-            await rights.on_table(tx, workspace_id, table_id, "admin")
-            await _check(tx, workspace_id, table_id, wanted)
+            table = await rights.on_table(tx, workspace_id, table_id, "admin")
+            wanted = await _checked(tx, workspace_id, table, wanted)
             version = await rows.raise_version(
                 tx,
                 "table",
@@ -75,36 +76,8 @@ class Policies(Service):
 
 
 def parse(raw: JsonValue | policy.TablePolicies) -> policy.TablePolicies:
-    """Policies out of JSON, of which this version can enforce all. Raises `InvalidRequest`."""
-    wanted = raw if isinstance(raw, policy.TablePolicies) else _validated(raw)
-    for index, one in enumerate(wanted.policies):
-        policy.check_supported(one)
-        if one.mode == "permissive" and wanted.default == "show_all":
-            raise InvalidRequest(
-                "opens rows that show_all shows already, so it is without effect;"
-                " use deny_all, or make it restrictive",
-                field=f"policies.{index}.mode",
-            )
-    return wanted
-
-
-def _validated(raw: JsonValue) -> policy.TablePolicies:
-    for pred in _listed(raw):
-        policy.parse(pred)
-    try:
-        return policy.TablePolicies.model_validate(raw)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in fault["loc"]) or "policies"
-        raise InvalidRequest(fault["msg"], field=place) from error
-
-
-def _listed(raw: JsonValue) -> list[JsonValue]:
-    """The predicates of raw policies: their depth is bounded before anything recurses."""
-    listed = raw.get("policies", []) if isinstance(raw, dict) else []
-    if not isinstance(listed, list):
-        return []
-    return [one["pred"] for one in listed if isinstance(one, dict) and "pred" in one]
+    """Policies out of JSON. Raises `InvalidRequest` naming the place."""
+    return raw if isinstance(raw, policy.TablePolicies) else policy.parse_policies(raw)
 
 
 def _row(workspace_id: str, table_id: str, one: policy.RowPolicy) -> Mapping[str, object]:
@@ -119,54 +92,63 @@ def _row(workspace_id: str, table_id: str, one: policy.RowPolicy) -> Mapping[str
     }
 
 
-async def _check(
-    tx: Transaction, workspace_id: str, table_id: str, wanted: policy.TablePolicies
-) -> None:
-    """Subjects and fields exist, and every comparison can be true of its field."""
-    known = await fields.specs(tx, table_id)
-    subjects = {subject for one in wanted.policies for subject in one.subjects}
+async def _checked(
+    tx: Transaction, workspace_id: str, table: VisibleTable, wanted: policy.TablePolicies
+) -> policy.TablePolicies:
+    """The policies as stored: subjects exist, and all that is named is in the actor's sight."""
+    seen = await _seen_fields(tx, workspace_id, table, wanted)
+    checked = policy.check(wanted, table.id, seen.get)
+    for index, one in enumerate(wanted.policies):
+        place = f"policies.{index}.subjects"
+        for number, subject in enumerate(one.subjects):
+            if subject.type == "role" and subject.id not in ROLES:
+                raise InvalidRequest(f"use one of {', '.join(ROLES)}", field=f"{place}.{number}.id")
+        named = {kind: {s.id for s in one.subjects if s.type == kind} for kind in ("user", "team")}
+        await rows.active_members(tx, workspace_id, named["user"], place)
+        await _check_teams(tx, workspace_id, named["team"], place)
+    return checked
+
+
+async def _seen_fields(
+    tx: Transaction, workspace_id: str, table: VisibleTable, wanted: policy.TablePolicies
+) -> Mapping[str, Mapping[str, FieldFacts]]:
+    """By table, the fields that the actor sees: of `table`, and of those that links and lookups
+    of the policies lead to."""
+    leads = {field.id: field.linked_table_id for field in table.fields}
+    named: set[str | None] = set()
     for one in wanted.policies:
-        for comparison in policy.comparisons(one.pred):
-            _check_comparison(known, comparison)
-    for subject in subjects:
-        if subject.type == "role" and subject.id not in ROLES:
-            raise InvalidRequest(f"use one of {', '.join(ROLES)}", field="subjects.id")
-    users = {subject.id for subject in subjects if subject.type == "user"}
-    await rows.active_members(tx, workspace_id, users, "subjects.id")
-    await _check_teams(tx, workspace_id, {s.id for s in subjects if s.type == "team"})
+        named |= {leads.get(linked.field) for linked in policy.links(one.pred)}
+        named |= {lookup.table for lookup in policy.attributes(one.pred)}
+    others = sorted(id for id in named if id is not None and id != table.id)
+    seen = [table, *await rights.tables_of(tx, workspace_id, others)]
+    return {one.id: await _fields_of(tx, one) for one in seen}
 
 
-def _check_comparison(known: Mapping[str, FieldSpec], comparison: policy.Comparison) -> None:
-    if not comparison.ref.startswith("field:"):
-        if comparison.op != "eq":
-            raise InvalidRequest("who created a row is one user; use eq", field="pred.cmp.op")
-        return
-    spec = known.get(comparison.ref.removeprefix("field:"))
-    if spec is None:
-        raise InvalidRequest(
-            f"the table has no such field, and a policy that names a missing field denies all;"
-            f" {among(comparison.ref, [f'field:{id}' for id in known])}",
-            field="pred.cmp.ref",
-        )
-    if spec.type not in ("user", "text"):
-        raise InvalidRequest(
-            f"{comparison.ref!r} is a {spec.type} field and never holds a user; name a user field",
-            field="pred.cmp.ref",
-        )
-    several = spec.options.get("multiple") is True
-    if (comparison.op == "has_any") != several:
-        raise InvalidRequest(
-            f"{comparison.ref!r} holds " + ("several; use has_any" if several else "one; use eq"),
-            field="pred.cmp.op",
-        )
+async def _fields_of(tx: Transaction, table: VisibleTable) -> Mapping[str, FieldFacts]:
+    """The fields in sight. Of a user field, `cardinality` says whether it holds one or many."""
+    specs = await fields.specs(tx, table.id)
+    return {
+        field.id: field.model_copy(update={"cardinality": _many(specs[field.id])})
+        if field.type == "user"
+        else field
+        for field in table.fields
+    }
 
 
-async def _check_teams(tx: Transaction, workspace_id: str, team_ids: Iterable[str]) -> None:
+def _many(spec: FieldSpec) -> Literal["one", "many"]:
+    return "many" if spec.options.get("multiple") is True else "one"
+
+
+async def _check_teams(
+    tx: Transaction, workspace_id: str, team_ids: Iterable[str], place: str
+) -> None:
     wanted = set(team_ids)
+    if not wanted:
+        return
     query = select(t.teams.c.id).where(
         t.teams.c.workspace_id == workspace_id, t.teams.c.id.in_(wanted)
     )
     if missing := wanted - set((await tx.connection.execute(query)).scalars()):
         raise InvalidRequest(
-            f"the workspace has no team {min(missing)!r}; leave it out", field="subjects.id"
+            f"the workspace has no team {min(missing)!r}; leave it out", field=place
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlalchemy import select
 
 from context_engine.access import RANK, VisibleScope, VisibleTable
@@ -106,8 +108,16 @@ async def tables_in_sight(tx: Transaction, workspace_id: str) -> tuple[VisibleTa
         .where(t.tables.c.workspace_id == workspace_id)
         .order_by(t.tables.c.position, t.tables.c.id)
     )
-    ids = tuple((await tx.connection.execute(query)).scalars())
-    at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, table_ids=ids)
+    return await tables_of(tx, workspace_id, (await tx.connection.execute(query)).scalars())
+
+
+async def tables_of(
+    tx: Transaction, workspace_id: str, table_ids: Iterable[str]
+) -> tuple[VisibleTable, ...]:
+    """Those of `table_ids` that the actor sees, in that order."""
+    at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, table_ids=tuple(table_ids))
+    if not at.table_ids:
+        return ()
     # Nobody asked for these tables by name, so those out of sight are left out.
     unasked = frozenset({"table_ids"})
     return (await visible(SqlReads.within(tx.connection), at, inherited=unasked)).tables

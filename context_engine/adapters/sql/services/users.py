@@ -6,6 +6,7 @@ from typing import Literal
 
 from sqlalchemy import delete, select
 
+from context_engine import emails
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import members, rows
 from context_engine.adapters.sql.services.base import Service
@@ -89,7 +90,7 @@ class Users(Service):
 
 def normal_email(email: str | None) -> str | None:
     """The form in which addresses are compared: trimmed, case folded. Checks the text too."""
-    return None if email is None else clean_line(email, "email", chars=320).strip().casefold()
+    return None if email is None else emails.normal(clean_line(email, "email", chars=emails.CHARS))
 
 
 async def _locked(tx: Transaction, user_id: str) -> int:

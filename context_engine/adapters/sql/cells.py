@@ -1,0 +1,202 @@
+"""What predicates compare, as SQL over `records`: a field's cell, or a column of the record.
+
+Every condition here is never NULL, and every value is a bind parameter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, assert_never
+
+from pydantic import JsonValue
+
+from context_engine import policy
+from context_engine.adapters.sql.binds import Binds
+
+LONG = 64
+"""Longer lists are looked up by hash, row by row, and no more by an index."""
+
+DayOp = Literal["eq", "lt", "lte", "gt", "gte"]
+
+_DAY = "'^[0-9]{4}-[0-9]{2}-[0-9]{2}$'"
+_TIME = (
+    "'^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?"
+    "(Z|[+-](0[0-9]|1[0-5]):[0-5][0-9])$'"
+)
+"""Times with their zone: what a session's own zone would have to complete is no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A field's cell: any JSON value, or none."""
+
+    field_id: str
+    binds: Binds
+
+    def equals_any(self, values: list[JsonValue]) -> str:
+        if len(values) > LONG:
+            return self._among(values)
+        scalars: list[JsonValue] = [{self.field_id: value} for value in values if _scalar(value)]
+        parts = [self._cells_hold_any(scalars)] if scalars else []
+        whole = [value for value in values if not _scalar(value)]
+        if whole:
+            parts.append(self._among(whole))
+        return joined(" OR ", "false", parts)
+
+    def has_any(self, values: list[JsonValue]) -> str:
+        scalars = [value for value in values if _scalar(value)]
+        if len(scalars) > LONG:
+            return (
+                f"EXISTS (SELECT FROM jsonb_array_elements(CASE WHEN {self._is('array')}"
+                f" THEN {self._json()} ELSE '[]' END) AS item(v)"
+                f" WHERE item.v = ANY({self.binds.jsons(scalars)}))"
+            )
+        items: list[JsonValue] = [{self.field_id: [value]} for value in scalars]
+        return self._cells_hold_any(items) if items else "false"
+
+    def has_all(self, values: list[JsonValue]) -> str:
+        if not values or not all(map(_scalar, values)):
+            return "false"
+        return f"records.cells @> {self.binds.json({self.field_id: values})}"
+
+    def empty(self) -> str:
+        blank = self.binds.jsons([None, "", []])
+        return f"coalesce({self._json()} = ANY({blank}), true)"
+
+    def text(self) -> str:
+        """The text; NULL for a value of another type."""
+        return f"CASE WHEN {self._is('string')} THEN records.cells ->> {self._id()} END"
+
+    def number(self) -> str:
+        """The number; NULL for a value of another type, which is never cast."""
+        return f"CASE WHEN {self._is('number')} THEN ({self._json()})::numeric END"
+
+    def on_day(self, op: DayOp, day: policy.OnDay) -> str:
+        """A day by its text, a time by the local date on which it falls, nothing else."""
+        sign = "=" if op == "eq" else SIGNS[op]
+        by_text = f'found.v COLLATE "C" {sign} {self.binds.text(day.day.isoformat())}'
+        by_time = time_on_day("CAST(found.v AS timestamptz)", op, day, self.binds)
+        return (
+            f"coalesce((SELECT CASE WHEN found.v ~ {_DAY} AND pg_input_is_valid(found.v, 'date')"  # noqa: S608
+            f" THEN {by_text} WHEN found.v ~ {_TIME} AND pg_input_is_valid(found.v, 'timestamptz')"
+            f" THEN {by_time} END FROM (SELECT {self.text()} AS v) AS found), false)"
+        )
+
+    def _among(self, values: list[JsonValue]) -> str:
+        return true_only(f"{self._json()} = ANY({self.binds.jsons(values)})")
+
+    def _cells_hold_any(self, parts: list[JsonValue]) -> str:
+        """Whether the cells contain one of `parts`; the same text, however many there are."""
+        return f"records.cells @> ANY({self.binds.jsons(parts)})"
+
+    def _is(self, kind: str) -> str:
+        return f"jsonb_typeof({self._json()}) = '{kind}'"
+
+    def _json(self) -> str:
+        return f"records.cells -> {self._id()}"
+
+    def _id(self) -> str:
+        return self.binds.text(self.field_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the record that holds text, or NULL. `time`: the time that it is the day of."""
+
+    sql: str
+    binds: Binds
+    time: str | None = None
+
+    def equals_any(self, values: list[JsonValue]) -> str:
+        texts = [value for value in values if isinstance(value, str)]
+        if not texts:
+            return "false"
+        # Not by `coalesce`: an index serves this.
+        return f"({self.sql} IS NOT NULL AND {self.sql} = ANY({self.binds.texts(texts)}))"
+
+    def has_any(self, _: list[JsonValue]) -> str:
+        return "false"
+
+    def has_all(self, _: list[JsonValue]) -> str:
+        return "false"
+
+    def empty(self) -> str:
+        return f"coalesce({self.sql} = '', true)"
+
+    def text(self) -> str:
+        return self.sql
+
+    def number(self) -> str:
+        """Text is no number."""
+        return "NULL::numeric"
+
+    def on_day(self, op: DayOp, day: policy.OnDay) -> str:
+        return "false" if self.time is None else time_on_day(self.time, op, day, self.binds)
+
+
+def value_of(ref: str, binds: Binds) -> Cell | Column:
+    """What a reference of a predicate names. Raises `policy.Unresolvable`."""
+    match ref:
+        case "sys:created_by" | "sys:updated_by":
+            return Column(f"records.{ref.removeprefix('sys:')}", binds)
+        case "sys:created_at":
+            day = "to_char(records.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+            return Column(day, binds, time="records.created_at")
+        case _ if ref.startswith("field:"):
+            return Cell(ref.removeprefix("field:"), binds)
+        case _:
+            raise policy.Unresolvable(ref)
+
+
+def time_on_day(at: str, op: DayOp, day: policy.OnDay, binds: Binds) -> str:
+    """How the local date of the time `at` compares with `day`.
+
+    By the moments at which the day begins, told by the same clockwork that told which day it is:
+    the server may know other rules of a zone, or not know the zone.
+    """
+    try:
+        after = day.day + timedelta(days=1)
+        reached = _since(at, policy.begins(day.day, day.tz), binds)
+        passed = _since(at, policy.begins(after, day.tz), binds)
+    except OverflowError as beyond:
+        raise policy.Unresolvable("a day at the end of time") from beyond
+    match op:
+        case "eq":
+            return f"({reached} AND NOT {passed})"
+        case "lt":
+            return f"(NOT {reached})"
+        case "lte":
+            return f"(NOT {passed})"
+        case "gt":
+            return passed
+        case "gte":
+            return reached
+        case _:
+            assert_never(op)
+
+
+def _since(at: str, turns: tuple[datetime, ...], binds: Binds) -> str:
+    """Whether `at` is after the first of `turns`, undone by each second, done by each third."""
+    parts = [f"{at} >= {binds.time(turns[0])}"]
+    for undone, again in zip(turns[1::2], turns[2::2], strict=True):
+        parts.append(f"NOT ({at} >= {binds.time(undone)} AND {at} < {binds.time(again)})")
+    return f"({' AND '.join(parts)})"
+
+
+SIGNS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+
+
+def joined(by: str, of_none: str, conditions: list[str]) -> str:
+    if len(conditions) == 1:
+        return conditions[0]
+    return f"({by.join(conditions)})" if conditions else of_none
+
+
+def true_only(condition: str) -> str:
+    """NULL is false: else NOT would drop rows whose value is missing."""
+    return f"coalesce({condition}, false)"
+
+
+def _scalar(value: JsonValue) -> bool:
+    return isinstance(value, str | bool | int | float)

@@ -1,0 +1,113 @@
+"""The row policy language: what it can say, and what that means for one user at one time.
+
+    pred    := all[..] | any[..] | not p | true | false | cmp(ref, op, operand) | linked_any(f, p)
+    ref     := field:<id> | sys:created_by | sys:updated_by | sys:created_at
+    operand := literal | user.id | user.email_norm | user.team_ids | user.attr(..) | now(..)
+
+As JSON: `{"all": [..]}`, `{"any": [..]}`, `{"not": p}`, `true`, `false`,
+`{"cmp": {"ref": .., "op": .., "operand": ..}}`, `{"linkedAny": {"field": .., "pred": ..}}`;
+an operand is `{"literal": ..}`, `{"user": "id" | "email_norm" | "team_ids"}`,
+`{"attr": {"table": .., "keyField": .., "valueField": ..}}` or
+`{"now": {"unit": "today" | "week", "tz": ..}}`.
+
+`linkedAny` holds where one live row that the link field leads to passes; it follows one link.
+`attr` is the values of `valueField` in the rows whose `keyField` names the user, by id or e-mail.
+`now` is today, or the Monday of this week: what it is compared with counts by its local date.
+
+A policy is parsed, checked when it is written (`check`), and resolved for each user (`resolve`);
+an adapter compiles what came of it. What cannot be parsed or resolved denies.
+"""
+
+from context_engine.policy.checking import check, check_predicate
+from context_engine.policy.days import begins, zone_of
+from context_engine.policy.grammar import (
+    MAX_COMPARISONS,
+    MAX_DEPTH,
+    All,
+    Any_,
+    AttrLookup,
+    Cmp,
+    Comparison,
+    Linked,
+    LinkedAny,
+    Literal_,
+    Node,
+    Not,
+    Now,
+    OfAttr,
+    OfNow,
+    OfUser,
+    OnDay,
+    Op,
+    Operand,
+    PolicySubject,
+    Pred,
+    Ref,
+    RowPolicy,
+    TablePolicies,
+    comparisons,
+    links,
+    parse,
+    parse_policies,
+)
+from context_engine.policy.naming import (
+    FieldsOf,
+    fields_read,
+    lacking,
+    reads,
+    refs_read,
+    tables_read,
+)
+from context_engine.policy.resolving import (
+    Unresolvable,
+    UserOperands,
+    attributes,
+    resolve,
+    until,
+)
+
+__all__ = [
+    "MAX_COMPARISONS",
+    "MAX_DEPTH",
+    "All",
+    "Any_",
+    "AttrLookup",
+    "Cmp",
+    "Comparison",
+    "FieldsOf",
+    "Linked",
+    "LinkedAny",
+    "Literal_",
+    "Node",
+    "Not",
+    "Now",
+    "OfAttr",
+    "OfNow",
+    "OfUser",
+    "OnDay",
+    "Op",
+    "Operand",
+    "PolicySubject",
+    "Pred",
+    "Ref",
+    "RowPolicy",
+    "TablePolicies",
+    "Unresolvable",
+    "UserOperands",
+    "attributes",
+    "begins",
+    "check",
+    "check_predicate",
+    "comparisons",
+    "fields_read",
+    "lacking",
+    "links",
+    "parse",
+    "parse_policies",
+    "reads",
+    "refs_read",
+    "resolve",
+    "tables_read",
+    "until",
+    "zone_of",
+]

@@ -1,0 +1,284 @@
+"""What is refused when policies are written, rather than stored to deny or to do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal, assert_never
+
+from pydantic import JsonValue
+
+from context_engine.errors import InvalidRequest
+from context_engine.facts import FieldFacts
+from context_engine.nearest import among
+from context_engine.policy.days import zone_of
+from context_engine.policy.grammar import (
+    All,
+    Any_,
+    AttrLookup,
+    Cmp,
+    Comparison,
+    LinkedAny,
+    Literal_,
+    Not,
+    OfAttr,
+    OfNow,
+    OfUser,
+    OnDay,
+    Pred,
+    TablePolicies,
+)
+from context_engine.policy.naming import FieldsOf, column_of
+
+Kind = Literal["text", "user", "number", "boolean", "date", "list", "users"]
+"""What a cell holds: one text, user, number, boolean or day, or a list of texts or users."""
+
+_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("text", "long_text", "email", "url", "phone", "select"), "text"),
+    **dict.fromkeys(("number", "rating"), "number"),
+    **dict.fromkeys(("date", "datetime"), "date"),
+    "boolean": "boolean",
+    "multi_select": "list",
+    "user": "user",
+}
+_COLUMNS: Mapping[str, Kind] = {"created_by": "user", "updated_by": "user", "created_at": "date"}
+
+_EMPTY = ("empty", "not_empty")
+_SAME = ("eq", "ne")
+_AMONG = ("in", "not_in")
+_ORDER = ("lt", "lte", "gt", "gte")
+_HAS = ("has_any", "has_all", "has_none")
+_OPS: Mapping[Kind, tuple[str, ...]] = {
+    "text": (*_SAME, *_AMONG, *_ORDER, "text_contains", *_EMPTY),
+    "user": (*_SAME, *_AMONG, *_ORDER, "text_contains", *_EMPTY),
+    "number": (*_SAME, *_AMONG, *_ORDER, *_EMPTY),
+    "boolean": (*_SAME, *_EMPTY),
+    "date": (*_SAME, *_ORDER, *_EMPTY),
+    "list": (*_HAS, *_EMPTY),
+    "users": (*_HAS, *_EMPTY),
+}
+"""The operators that can be true of a kind."""
+_WANTED: Mapping[Kind, str] = {
+    "text": "a text", "user": "the id of a user", "number": "a number",
+    "boolean": "true or false", "date": "a day as YYYY-MM-DD, or now", "list": "a text",
+    "users": "the id of a user",
+}  # fmt: skip
+
+
+def check(policies: TablePolicies, table_id: str, fields_of: FieldsOf) -> TablePolicies:
+    """The policies as they are stored: ids of users are texts, 1 becomes "1".
+
+    `fields_of` gives the fields that the writer sees, `cardinality` of a user field says whether
+    it holds one user or many. Raises `InvalidRequest` naming the place in the policies and the
+    remedy. What is out of the writer's sight is refused as what is missing.
+    """
+    checked = []
+    for index, one in enumerate(policies.policies):
+        if one.mode == "permissive" and policies.default == "show_all":
+            raise InvalidRequest(
+                "opens rows that show_all shows already, so it is without effect;"
+                " use deny_all, or make it restrictive",
+                field=f"policies.{index}.mode",
+            )
+        pred = check_predicate(one.pred, table_id, fields_of, f"policies.{index}.pred")
+        checked.append(one.model_copy(update={"pred": pred}))
+    return policies.model_copy(update={"policies": tuple(checked)})
+
+
+def check_predicate(pred: Pred, table_id: str, fields_of: FieldsOf, place: str = "pred") -> Pred:
+    """One predicate over rows of `table_id`, found at `place`; as `check`."""
+    return _Checker(fields_of).table(table_id).predicate(pred, place)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    fields_of: FieldsOf
+    fields: Mapping[str, FieldFacts] | None = None
+    linked: bool = False
+    """Whether these are rows that a link leads to."""
+
+    def table(self, table_id: str, *, linked: bool = False) -> _Checker:
+        return _Checker(self.fields_of, self.fields_of(table_id), linked)
+
+    def predicate(self, pred: Pred, place: str) -> Pred:
+        match pred:
+            case bool():
+                return pred
+            case All(all=parts):
+                return All(all=self._parts(parts, f"{place}.all"))
+            case Any_(any=parts):
+                return Any_(any=self._parts(parts, f"{place}.any"))
+            case Not(not_=inner):
+                return Not(not_=self.predicate(inner, f"{place}.not"))
+            case Cmp(cmp=comparison):
+                return Cmp(cmp=self._comparison(comparison, f"{place}.cmp"))
+            case LinkedAny(linked_any=linked):
+                within = self._linked_table(linked.field, f"{place}.linkedAny")
+                inner = within.predicate(linked.pred, f"{place}.linkedAny.pred")
+                return LinkedAny(linked_any=linked.model_copy(update={"pred": inner}))
+            case _:
+                assert_never(pred)
+
+    def _parts(self, parts: Iterable[Pred], place: str) -> tuple[Pred, ...]:
+        return tuple(self.predicate(part, f"{place}.{n}") for n, part in enumerate(parts))
+
+    def _linked_table(self, field_id: str, place: str) -> _Checker:
+        if self.linked:
+            raise InvalidRequest("follows a second link; one is followed", field=place)
+        field = self._field(field_id, f"{place}.field")
+        if field.type != "link" or field.linked_table_id is None:
+            raise InvalidRequest(
+                f"{field_id!r} is a {field.type} field; name a link field", field=f"{place}.field"
+            )
+        there = self.table(field.linked_table_id, linked=True)
+        if there.fields is None:
+            raise InvalidRequest(
+                f"{field_id!r} leads to no table here; name another link field",
+                field=f"{place}.field",
+            )
+        return there
+
+    def _field(self, field_id: str, place: str) -> FieldFacts:
+        known = self.fields or {}
+        if field_id not in known:
+            raise InvalidRequest(
+                f"the table has no such field, and a policy that names a missing field denies"
+                f" all; {among(field_id, known)}",
+                field=place,
+            )
+        return known[field_id]
+
+    # -- comparisons ---------------------------------------------------------------------------
+
+    def _comparison(self, comparison: Comparison, place: str) -> Comparison:
+        kind = self._kind(comparison.ref, f"{place}.ref")
+        op, operand = comparison.op, comparison.operand
+        if op not in _OPS[kind]:
+            raise InvalidRequest(
+                f"{op!r} cannot be true of {comparison.ref!r}; use {', '.join(_OPS[kind])}",
+                field=f"{place}.op",
+            )
+        place = f"{place}.operand"
+        match operand:
+            case Literal_(literal=value):
+                checked = Literal_(literal=_literal(value, kind, op, f"{place}.literal"))
+                return comparison.model_copy(update={"operand": checked})
+            case _ if op in _EMPTY:
+                raise InvalidRequest(f"{op} compares with nothing; leave it out", field=place)
+            case OfUser(user=what):
+                _of_user(what, kind, op, place)
+            case OfAttr(attr=lookup):
+                self._lookup(lookup, kind, op, f"{place}.attr")
+            case OfNow(now=now):
+                if kind != "date":
+                    raise InvalidRequest(
+                        f"now is a day; {comparison.ref!r} wants {_WANTED[kind]}", field=place
+                    )
+                if now.tz is not None and zone_of(now.tz) is None:
+                    raise InvalidRequest(
+                        "unknown time zone; use an IANA name such as 'Europe/Berlin'",
+                        field=f"{place}.now.tz",
+                    )
+            case OnDay():
+                raise InvalidRequest("use literal, user, attr or now", field=place)
+            case _:
+                assert_never(operand)
+        return comparison
+
+    def _kind(self, ref: str, place: str) -> Kind:
+        name = column_of(ref)
+        if not ref.startswith("field:"):
+            return _COLUMNS[name]
+        field = self._field(name, place)
+        kind = kind_of(field)
+        if kind is None:
+            remedy = "use linkedAny" if field.type == "link" else "name another field"
+            raise InvalidRequest(
+                f"{name!r} is a {field.type} field, whose cells are not compared; {remedy}",
+                field=place,
+            )
+        return kind
+
+    def _lookup(self, lookup: AttrLookup, kind: Kind, op: str, place: str) -> None:
+        if op not in (*_AMONG, *_HAS):
+            raise InvalidRequest(f"{op} compares with one value, and these are many", field=place)
+        there = self.table(lookup.table)
+        if there.fields is None:
+            raise InvalidRequest("there is no such table; name another", field=f"{place}.table")
+        key = kind_of(there._field(lookup.key_field, f"{place}.keyField"))
+        if key not in ("text", "user", "list", "users"):
+            raise InvalidRequest(
+                "never holds a user or an address; name a user, e-mail or text field",
+                field=f"{place}.keyField",
+            )
+        values = kind_of(there._field(lookup.value_field, f"{place}.valueField"))
+        if values is None or _ITEM[values] != _ITEM[kind]:
+            raise InvalidRequest(
+                f"holds other values than {_WANTED[kind]}; name another field",
+                field=f"{place}.valueField",
+            )
+
+
+_ITEM: Mapping[Kind, str] = {
+    "text": "text", "user": "text", "list": "text", "users": "text",
+    "number": "number", "boolean": "boolean", "date": "date",
+}  # fmt: skip
+"""The type of a cell's value, or of each value in it."""
+
+
+def kind_of(field: FieldFacts) -> Kind | None:
+    """What the field's cells hold; None for links, and for what is computed."""
+    kind = _KINDS.get(field.type)
+    return "users" if kind == "user" and field.cardinality == "many" else kind
+
+
+def _of_user(what: str, kind: Kind, op: str, place: str) -> None:
+    if _ITEM[kind] != "text":
+        raise InvalidRequest(f"user.{what} is text; use {_WANTED[kind]}", field=place)
+    if what == "team_ids" and op not in (*_AMONG, *_HAS):
+        raise InvalidRequest(f"{op} compares with one value, and teams are many", field=place)
+    if what != "team_ids" and op in _AMONG:
+        one = "eq" if op == "in" else "ne"
+        raise InvalidRequest(f"{op} wants a list, and this is one; use {one}", field=place)
+
+
+def _literal(value: JsonValue, kind: Kind, op: str, place: str) -> JsonValue:
+    if op in _EMPTY:
+        if value is not None:
+            raise InvalidRequest(f"{op} compares with nothing; leave it out", field=place)
+        return None
+    if op in _AMONG and not isinstance(value, list):
+        raise InvalidRequest(f"{op} wants a list; write one", field=place)
+    if op in (*_AMONG, *_HAS) and isinstance(value, list):
+        return [_one(item, kind, f"{place}.{n}") for n, item in enumerate(value)]
+    return _one(value, kind, place)
+
+
+def _one(value: JsonValue, kind: Kind, place: str) -> JsonValue:
+    match kind:
+        case "text" | "list":
+            fits = isinstance(value, str)
+        case "user" | "users":
+            if isinstance(value, int) and not isinstance(value, bool):
+                value = str(value)
+            fits = isinstance(value, str)
+        case "number":
+            fits = isinstance(value, int | float) and not isinstance(value, bool)
+        case "boolean":
+            fits = isinstance(value, bool)
+        case "date":
+            fits = isinstance(value, str) and _is_day(value)
+        case _:
+            assert_never(kind)
+    if not fits:
+        nothing = " (nothing equals null; use empty or not_empty)" if value is None else ""
+        raise InvalidRequest(f"write {_WANTED[kind]}{nothing}", field=place)
+    return value
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
