@@ -107,8 +107,18 @@ async def tables_in_sight(tx: Transaction, workspace_id: str) -> tuple[VisibleTa
         .where(t.tables.c.workspace_id == workspace_id)
         .order_by(t.tables.c.position, t.tables.c.id)
     )
-    ids = tuple((await tx.connection.execute(query)).scalars())
-    at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, table_ids=ids)
+    return await _in_sight(tx, workspace_id, tuple((await tx.connection.execute(query)).scalars()))
+
+
+async def table_in_sight(tx: Transaction, workspace_id: str, table_id: str) -> VisibleTable | None:
+    """A table that the actor did not name; None where it is out of their sight."""
+    return next(iter(await _in_sight(tx, workspace_id, (table_id,))), None)
+
+
+async def _in_sight(
+    tx: Transaction, workspace_id: str, table_ids: tuple[str, ...]
+) -> tuple[VisibleTable, ...]:
+    at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, table_ids=table_ids)
     facts = await SqlReads.within(tx.connection).facts(at, tail=0)
     # Nobody asked for these tables by name, so those out of sight are left out.
     return access.resolve(facts, at, inherited=frozenset({"table_ids"})).tables
