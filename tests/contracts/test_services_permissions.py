@@ -12,9 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from context_engine import keys
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import DomainServices, Written
-from context_engine.changes import FieldPermissionChanged, GrantChanged
+from context_engine.changes import FieldChanged, FieldPermissionChanged, GrantChanged
 from context_engine.errors import Conflict, InvalidRequest, NotFound, NotPermitted
-from tests.support.services import ANA, BEN, BUD, COM, NED, OUT, VIC, RecordingMarker
+from tests.support.services import ANA, BEN, BUD, COM, NED, OUT, VIC, RecordingMarker, row
 
 NO_ADMIN = (BUD, BEN, COM, VIC)
 
@@ -168,6 +168,47 @@ async def test_what_is_said_ends_with_the_field_the_team_and_the_membership(
     assert await _rows(database, t.field_permissions) == [("user", VIC)]
     await services.members.remove(ANA, "w", VIC)
     assert await _rows(database, t.field_permissions) == []
+
+
+async def _made_of(database: AsyncEngine, field: str, *sources: tuple[str, str]) -> None:
+    """Makes a text field one that is computed from others."""
+    reads = [list(source) for source in sources]
+    async with database.begin() as connection:
+        await connection.execute(
+            t.fields.update().where(t.fields.c.id == field).values(type="formula", reads=reads)
+        )
+
+
+async def test_a_changed_field_names_the_tables_that_are_computed_from_it(
+    services: DomainServices, database: AsyncEngine
+) -> None:
+    """Through any number of fields, round circles too, and after the field is gone."""
+    for table in ("a", "b", "c"):
+        await services.tables.create(ANA, "w", name=table, id=table, primary_id=f"{table}-name")
+        await services.fields.create(ANA, "w", table, name="F", type="text", id=f"{table}-f")
+    await _made_of(database, "a-f", ("tbl", "n"), ("c", "c-f"))
+    await _made_of(database, "b-f", ("a", "a-name"), ("a", "a-f"))
+    await _made_of(database, "c-f", ("b", "b-f"))
+
+    def told(written: Written) -> list[tuple[str, ...]]:
+        return [c.dependent_table_ids for c in written.changes if isinstance(c, FieldChanged)]
+
+    async def renamed(table: str, field: str) -> list[tuple[str, ...]]:
+        return told(await services.fields.update(ANA, "w", table, field, name="X"))
+
+    assert await renamed("tbl", "n") == [("a", "b", "c")]
+    assert await renamed("tbl", "ok") == [()]
+    assert await renamed("a", "a-name") == [("b", "c")]
+    assert await renamed("a", "a-f") == [("b", "c")]
+    assert told(await services.fields.delete(ANA, "w", "tbl", "n")) == [("a", "b", "c")]
+    stored = await row(database, t.fields, "a-f")
+    assert stored.reads == [["tbl", "n"], ["c", "c-f"]], "what it was made of stays, and denies"
+    made = await services.fields.create(ANA, "w", "tbl", name="N", type="number", id="n")
+    assert told(made) == [("a", "b", "c")]
+    link = {"name": "L", "linked_table_id": "tbl"}
+    await _made_of(database, "b-f", ("a", "later"))
+    linked = await services.links.create(ANA, "w", "a", id="later", **link)  # type: ignore[arg-type]
+    assert told(linked) == [("b", "c")]
 
 
 # -- views -------------------------------------------------------------------------------------

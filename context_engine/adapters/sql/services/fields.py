@@ -8,8 +8,9 @@ from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells import FieldSpec, check_options
+from context_engine.adapters.sql.services.dependents import tell_field
 from context_engine.adapters.sql.services.writing import Transaction, Written
-from context_engine.changes import FieldChanged, RelationChanged
+from context_engine.changes import RelationChanged
 from context_engine.errors import InvalidRequest, NotFound
 from context_engine.models.base import JsonObject
 
@@ -44,11 +45,7 @@ class Fields(Service):
                 position=await rows.next_position(tx, t.fields, table_id),
                 options=stored,
             )
-            tx.record(
-                FieldChanged(
-                    workspace_id=workspace_id, table_id=table_id, field_id=field_id, op="created"
-                )
-            )
+            await tell_field(tx, workspace_id, table_id, field_id, "created")
         return tx.written(field_id, 1)
 
     async def update(
@@ -77,11 +74,7 @@ class Fields(Service):
                 values["options"] = spec.options | checked
             key = {"table_id": table_id, "id": field_id}
             version = await rows.raise_version(tx, "field", t.fields, key, values, expected_version)
-            tx.record(
-                FieldChanged(
-                    workspace_id=workspace_id, table_id=table_id, field_id=field_id, op="updated"
-                )
-            )
+            await tell_field(tx, workspace_id, table_id, field_id, "updated")
         return tx.written(field_id, version)
 
     async def delete(
@@ -89,7 +82,8 @@ class Fields(Service):
     ) -> Written:
         """Removes a field; a link's other side stays as a link of its own.
 
-        A policy that names it denies from then on, and a view that filters on it has no count.
+        A policy that names it denies from then on, a view that filters on it has no count, and
+        what is computed from it is nobody's to see.
         """
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
             await rights.on_table(tx, workspace_id, table_id, "builder")
@@ -107,11 +101,7 @@ class Fields(Service):
                 .where(f.c.workspace_id == workspace_id, f.c.linked_field_id == field_id)
                 .values(linked_field_id=None, version=f.c.version + 1)
             )
-            tx.record(
-                FieldChanged(
-                    workspace_id=workspace_id, table_id=table_id, field_id=field_id, op="deleted"
-                )
-            )
+            await tell_field(tx, workspace_id, table_id, field_id, "deleted")
             if found.linked_table_id is not None:
                 tx.record(
                     RelationChanged(
