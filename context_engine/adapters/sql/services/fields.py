@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import delete, select
 
+from context_engine.access import VisibleTable
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
@@ -64,10 +65,9 @@ class Fields(Service):
         A field keeps its type: its cells would not be of the new one. Make another field.
         """
         async with self._writer.transaction(actor_id, workspace_id) as tx:
-            await rights.on_table(tx, workspace_id, table_id, "builder")
-            spec = (await specs(tx, table_id)).get(field_id)
-            if spec is None:
-                raise NotFound("field", field_id)
+            table = await rights.on_table(tx, workspace_id, table_id, "builder")
+            _in_sight(table, field_id)
+            spec = (await specs(tx, table_id))[field_id]
             values = rows.only_given(name=None if name is None else rows.named(name))
             if choices is not None:
                 checked = check_options(spec.type, {"choices": [*choices]})
@@ -86,11 +86,11 @@ class Fields(Service):
         what is computed from it is nobody's to see.
         """
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
-            await rights.on_table(tx, workspace_id, table_id, "builder")
+            table = await rights.on_table(tx, workspace_id, table_id, "builder")
+            _in_sight(table, field_id)
             f = t.fields
             found = await rows.find(tx, f, f.c.table_id == table_id, f.c.id == field_id)
-            if found is None:
-                raise NotFound("field", field_id)
+            assert found is not None, "the field is in sight"
             if found.primary:
                 raise InvalidRequest(
                     "the primary field names the records and stays; rename it", field="fieldId"
@@ -114,6 +114,12 @@ class Fields(Service):
                     )
                 )
         return tx.written(field_id, found.version)
+
+
+def _in_sight(table: VisibleTable, field_id: str) -> None:
+    """A field out of the actor's sight is as one that is missing."""
+    if all(field.id != field_id for field in table.fields):
+        raise NotFound("field", field_id)
 
 
 async def specs(tx: Transaction, table_id: str) -> dict[str, FieldSpec]:
