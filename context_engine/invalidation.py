@@ -63,7 +63,12 @@ def _touched(change: AnyChange) -> Iterable[Tag]:
             return (keys.views(table), keys.ANY_VIEW)
         case RelationChanged():
             return _relation(change)
-        case GrantChanged(subject=subject) | FieldPermissionChanged(subject=subject):
+        case GrantChanged(subject=subject):
+            return _subject(subject)
+        case FieldPermissionChanged(subject=Subject(type="role"), table_id=table):
+            # Whoever sees the table, or is shown something of it, carries both.
+            return (keys.schema(table), keys.rows(table))
+        case FieldPermissionChanged(subject=subject):
             return _subject(subject)
         case PolicyChanged(table_id=table):
             return (keys.rows(table),)

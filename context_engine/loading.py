@@ -35,6 +35,9 @@ class NewField:
     linked_table_id: str | None = None
     linked_field_id: str | None = None
     cardinality: Literal["one", "many"] = "many"
+    reads: tuple[tuple[str, str], ...] | None = ()
+    """(table, field) of all that a computed field is made of at first hand; None where nobody can
+    tell, and then nobody sees it."""
 
 
 @dataclass(frozen=True, slots=True)

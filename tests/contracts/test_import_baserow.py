@@ -111,6 +111,21 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | bool) else Decimal(str(value))
 
 
+async def test_computed_fields_keep_what_they_are_made_of(
+    services: DomainServices, database: AsyncEngine, plain: PlainFile
+) -> None:
+    """As the file says of lookups, rollups and counts; of all others, as it was read."""
+    made, _ = await loaded(services, plain)
+    stored = {row.id: row.reads for row in await everything(database, t.fields)}
+    for one in made.fields:
+        reads = stored[one.id]
+        assert reads == (None if one.reads is None else [list(pair) for pair in one.reads])
+        raw = plain.fields[number(one.id)]
+        if one.type in ("lookup", "rollup", "count"):
+            named = {raw["through_field_id"], raw.get("target_field_id")} - {None}
+            assert named <= {number(field) for _, field in reads}
+
+
 async def test_views_keep_their_filters_sorts_hidden_fields_and_order(
     services: DomainServices, database: AsyncEngine, plain: PlainFile
 ) -> None:

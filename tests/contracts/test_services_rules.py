@@ -38,6 +38,9 @@ RULES: dict[str, Write] = {
     "team": lambda s, who: s.teams.create(who, "w", name="T"),
     "grant": lambda s, who: _grant(s, who),
     "policy": lambda s, who: s.policies.set(who, "w", "tbl", {}),
+    "field permission": lambda s, who: s.field_permissions.set(
+        who, "w", "tbl", "n", subject_type="role", subject_id="viewer", level="none"
+    ),
     "agent": lambda s, who: s.agents.create(who, "w", name="A", max_role="editor"),
     "restricted view": lambda s, who: s.views.create(
         who, "w", "tbl", name="V", ownership="restricted"
@@ -53,6 +56,7 @@ ALLOWED = {
 }
 ON_TABLE = {
     "record", "new record", "table name", "field", "view", "policy", "restricted view", "grant",
+    "field permission",
 }  # fmt: skip
 
 
@@ -175,7 +179,7 @@ async def test_a_record_out_of_sight_is_not_found(services: DomainServices) -> N
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"scope_type": "view", "scope_id": "v"}, "grants on views"),
+        ({"scope_type": "record", "scope_id": "r1"}, "use workspace, table or view"),
         ({"scope_type": "workspace", "scope_id": "w"}, "set that"),
         ({"subject_type": "role", "subject_id": "viewer"}, "use user or team"),
         ({"role": "owner"}, "use one of none"),

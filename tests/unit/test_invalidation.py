@@ -44,6 +44,7 @@ HERE = {"workspace_id": "w"}
 USER = Subject(type="user", id="u")
 TEAM = Subject(type="team", id="g")
 ON_TABLE = GrantScope(type="table", id="t")
+ON_VIEW = GrantScope(type="view", id="v")
 
 TOUCHES: list[tuple[AnyChange, set[Tag]]] = [
     (TableChanged(**HERE, table_id="t", op="renamed"), {keys.schema("t"), keys.links_to("t")}),
@@ -99,6 +100,8 @@ TOUCHES: list[tuple[AnyChange, set[Tag]]] = [
     ),
     (GrantChanged(**HERE, subject=USER, scope=ON_TABLE, op="deleted"), {keys.access("u")}),
     (GrantChanged(**HERE, subject=TEAM, scope=ON_TABLE, op="created"), {keys.team("g")}),
+    (GrantChanged(**HERE, subject=USER, scope=ON_VIEW, op="created"), {keys.access("u")}),
+    (GrantChanged(**HERE, subject=TEAM, scope=ON_VIEW, op="deleted"), {keys.team("g")}),
     (
         GrantChanged(**HERE, subject=Subject(type="role", id="x"), scope=ON_TABLE, op="created"),
         {keys.EVERYTHING},
@@ -106,6 +109,20 @@ TOUCHES: list[tuple[AnyChange, set[Tag]]] = [
     (
         FieldPermissionChanged(**HERE, table_id="t", field_id="f", subject=TEAM, op="created"),
         {keys.team("g")},
+    ),
+    (
+        FieldPermissionChanged(**HERE, table_id="t", field_id="f", subject=USER, op="updated"),
+        {keys.access("u")},
+    ),
+    (
+        FieldPermissionChanged(
+            **HERE,
+            table_id="t",
+            field_id="f",
+            subject=Subject(type="role", id="viewer"),
+            op="deleted",
+        ),
+        {keys.schema("t"), keys.rows("t")},
     ),
     (PolicyChanged(**HERE, table_id="t", op="updated"), {keys.rows("t")}),
     (AgentChanged(**HERE, agent_id="a", op="updated"), {keys.agent("a")}),

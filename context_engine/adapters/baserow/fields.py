@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from context_engine import view_values as v
 from context_engine.adapters.baserow.model import Field, Schema, Table
+from context_engine.adapters.baserow.sources import sources_of
 from context_engine.loading import NewField
 from context_engine.models.base import JsonObject
 
@@ -72,6 +73,9 @@ def map_field(field: Field, position: int, table: Table, schema: Schema) -> NewF
             _report_lacking(field, lacking, table, schema)
     if rest := field.at.rest(*_KNOWN):
         options["baserow"] = rest
+    reads = sources_of(field, schema)
+    if reads is None:
+        schema.gap(table, "a formula over fields that are not there: nobody sees it", field=field)
     one = field.at.raw.get("link_row_multiple_relationships") is False
     return NewField(
         id=schema.field(field.id),
@@ -84,6 +88,7 @@ def map_field(field: Field, position: int, table: Table, schema: Schema) -> NewF
         linked_table_id=schema.table(field.link_table) if field.link_table is not None else None,
         linked_field_id=schema.field(field.link_back) if field.link_back is not None else None,
         cardinality="one" if one else "many",
+        reads=reads,
     )
 
 

@@ -1,4 +1,4 @@
-"""`domain member` and `domain grant`: who is in a workspace, and with which role."""
+"""`domain member`, `domain grant` and `domain field-permission`: who may do what."""
 
 from __future__ import annotations
 
@@ -7,11 +7,27 @@ from typing import Annotated, TypedDict
 import typer
 
 from context_engine.errors import InvalidRequest
-from workers.cli.domain.shared import ADMIN, DEMO, Actor, Text, Version, Workspace, write
-from workers.cli.shared import JsonFlag
+from workers.cli.domain.shared import (
+    ADMIN,
+    DEMO,
+    Actor,
+    Reader,
+    TableId,
+    Text,
+    Version,
+    Workspace,
+    with_services,
+    write,
+)
+from workers.cli.shared import JsonFlag, camel, console, show_json
 
 member = typer.Typer(no_args_is_help=True, help="Members of a workspace.")
-grant = typer.Typer(no_args_is_help=True, help="Roles on a table, or a team's on the workspace.")
+grant = typer.Typer(
+    no_args_is_help=True, help="Roles on a table or a view, or a team's on the workspace."
+)
+field_permission = typer.Typer(
+    no_args_is_help=True, help="Fields that a user, a team or a role may not read, or only read."
+)
 
 MemberRole = Annotated[
     str,
@@ -75,6 +91,7 @@ OnTable = Annotated[
     Text,
     typer.Option("--table", help="Table where it holds; a team's may leave it out: the workspace."),
 ]
+OnView = Annotated[Text, typer.Option("--view", help="View where it holds, instead of a table.")]
 
 
 @grant.command("set")
@@ -83,17 +100,19 @@ def grant_set(
     user: User = None,
     team: Team = None,
     table_id: OnTable = None,
+    view_id: OnView = None,
     actor: Actor = ADMIN,
     workspace: Workspace = DEMO,
     as_json: JsonFlag = False,
 ) -> None:
-    """Gives a user or a team a role on a table, or a team one on the workspace.
+    """Gives a user or a team a role on a table or a view, or a team one on the workspace.
 
-    `none` shuts them out of a table. A user's role on the workspace is `domain member set`.
+    `none` shuts them out of a table, or hides a view. Another role on a view is a way into a
+    restricted one. A user's role on the workspace is `domain member set`.
 
-    Example: context-engine domain grant set --user usr-ben --table tbl-incidents --role none
+    Example: context-engine domain grant set --user usr-ben --view viw-tasks-escalated --role viewer
     """
-    ends = _ends(user, team, table_id, workspace)
+    ends = _ends(user, team, table_id, view_id, workspace)
     write(as_json, lambda s: s.grants.set(actor, workspace, **ends, role=role))
 
 
@@ -102,39 +121,136 @@ def grant_remove(
     user: User = None,
     team: Team = None,
     table_id: OnTable = None,
+    view_id: OnView = None,
     actor: Actor = ADMIN,
     workspace: Workspace = DEMO,
     as_json: JsonFlag = False,
 ) -> None:
     """Removes a grant; the next wider one decides again.
 
-    Example: context-engine domain grant remove --user usr-ben --table tbl-incidents
+    Example: context-engine domain grant remove --user usr-ben --view viw-tasks-escalated
     """
-    ends = _ends(user, team, table_id, workspace)
+    ends = _ends(user, team, table_id, view_id, workspace)
     write(as_json, lambda s: s.grants.remove(actor, workspace, **ends))
 
 
-class Ends(TypedDict):
-    """Whose grant, and where it holds."""
+class Subject(TypedDict):
+    """Whom a right names."""
 
     subject_type: str
     subject_id: str
+
+
+class Ends(Subject):
+    """Whose grant, and where it holds."""
+
     scope_type: str
     scope_id: str
 
 
-def _ends(user: Text, team: Text, table_id: Text, workspace: str) -> Ends:
-    if (user is None) == (team is None):
-        raise InvalidRequest("name one of --user and --team")
-    if user is not None and table_id is None:
+def _ends(user: Text, team: Text, table_id: Text, view_id: Text, workspace: str) -> Ends:
+    subject = _subject(user=user, team=team)
+    if table_id is not None and view_id is not None:
+        raise InvalidRequest("name one of --table and --view")
+    if user is not None and table_id is None and view_id is None:
         raise InvalidRequest(
-            "name one; a user's role on the workspace is the member's"
+            "name one, or a --view; a user's role on the workspace is the member's"
             f" (`context-engine domain member set {user} --role ...`)",
             field="--table",
         )
-    return {
-        "subject_type": "user" if user is not None else "team",
-        "subject_id": user or team or "",
-        "scope_type": "workspace" if table_id is None else "table",
-        "scope_id": table_id or workspace,
-    }
+    scope_type = "table" if table_id else "view" if view_id else "workspace"
+    return {**subject, "scope_type": scope_type, "scope_id": table_id or view_id or workspace}
+
+
+def _subject(**given: Text) -> Subject:
+    """The one subject that was named. Raises `InvalidRequest` for none or several."""
+    named = [(type, id) for type, id in given.items() if id is not None]
+    if len(named) != 1:
+        *others, last = (f"--{type}" for type in given)
+        raise InvalidRequest(f"name one of {', '.join(others)} and {last}")
+    ((subject_type, subject_id),) = named
+    return {"subject_type": subject_type, "subject_id": subject_id}
+
+
+# -- fields ------------------------------------------------------------------------------------
+
+FieldId = Annotated[str, typer.Argument(help="Field id; see `table show`.")]
+NamedUser = Annotated[Text, typer.Option("--user", help="The user whom it names.")]
+NamedTeam = Annotated[Text, typer.Option("--team", help="The team whom it names.")]
+NamedRole = Annotated[
+    Text,
+    typer.Option(
+        "--role", help="Whoever is let into the table as viewer, commenter, editor, builder, admin."
+    ),
+]
+
+
+@field_permission.command("set")
+def field_permission_set(
+    field_id: FieldId,
+    table_id: TableId,
+    level: Annotated[str, typer.Option("--level", help="none, read or write.")],
+    user: NamedUser = None,
+    team: NamedTeam = None,
+    role: NamedRole = None,
+    actor: Actor = ADMIN,
+    workspace: Workspace = DEMO,
+    expect: Version = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Says what a user, a team or a role may do with a field: it narrows, and raises nobody.
+
+    Example: context-engine domain field-permission set fld-task-due --table tbl-tasks
+    --role viewer --level none
+    """
+    subject = _subject(user=user, team=team, role=role)
+    write(
+        as_json,
+        lambda s: s.field_permissions.set(
+            actor, workspace, table_id, field_id, **subject, level=level, expected_version=expect
+        ),
+    )
+
+
+@field_permission.command("remove")
+def field_permission_remove(
+    field_id: FieldId,
+    table_id: TableId,
+    user: NamedUser = None,
+    team: NamedTeam = None,
+    role: NamedRole = None,
+    actor: Actor = ADMIN,
+    workspace: Workspace = DEMO,
+    as_json: JsonFlag = False,
+) -> None:
+    """Takes back what was said of a subject, who may do again what their role lets them.
+
+    Example: context-engine domain field-permission remove fld-task-due --table tbl-tasks
+    --role viewer
+    """
+    subject = _subject(user=user, team=team, role=role)
+    write(
+        as_json,
+        lambda s: s.field_permissions.remove(actor, workspace, table_id, field_id, **subject),
+    )
+
+
+@field_permission.command("list")
+def field_permission_list(
+    table_id: TableId,
+    field_id: Annotated[Text, typer.Option("--field", help="Of this field alone.")] = None,
+    actor: Reader = ADMIN,
+    workspace: Workspace = DEMO,
+    as_json: JsonFlag = False,
+) -> None:
+    """Lists what is said of the fields of a table, field by field. An admin's to read.
+
+    Example: context-engine domain field-permission list --table tbl-tasks
+    """
+    found = with_services(lambda s: s.field_permissions.list(actor, workspace, table_id, field_id))
+    if as_json:
+        show_json([camel(one) for one in found])
+        return
+    for one in found:
+        line = f"{one.field_id}  {one.subject_type} {one.subject_id}  {one.level}  v{one.version}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -67,9 +67,7 @@ def table_show(
         return
     console.print(f"{shape.table.id}  {_text(shape.table.name)}  {shape.table.permission}", **PLAIN)
     for field in shape.fields:
-        options = "  ".join(
-            f"{name}: {_text(value)}" for name, value in field.options.items() if name != "baserow"
-        )
+        options = "  ".join(f"{name}: {_text(value)}" for name, value in field.options.items())
         line = f"  field {field.id}  {_text(shape.names[field.id])}  {field.type}  {options}"
         console.print(line.rstrip(), **PLAIN)
     for view in shape.table.views:

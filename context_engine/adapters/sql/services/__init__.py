@@ -10,6 +10,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql.services.agents import Agents
 from context_engine.adapters.sql.services.conversations import Conversations
+from context_engine.adapters.sql.services.field_permissions import (
+    FieldPermission,
+    FieldPermissions,
+)
 from context_engine.adapters.sql.services.fields import Fields
 from context_engine.adapters.sql.services.grants import Grants
 from context_engine.adapters.sql.services.imports import Imported, Imports
@@ -31,6 +35,7 @@ from context_engine.adapters.sql.services.writing import Marker, Token, Unmarked
 
 __all__ = [
     "DomainServices",
+    "FieldPermission",
     "Imported",
     "Marker",
     "NewRecord",
@@ -57,6 +62,7 @@ class DomainServices:
         self.agents = Agents(writer)
         self.tables = Tables(writer)
         self.fields = Fields(writer)
+        self.field_permissions = FieldPermissions(writer)
         self.links = Links(writer)
         self.views = Views(writer)
         self.policies = Policies(writer)

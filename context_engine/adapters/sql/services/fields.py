@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from sqlalchemy import delete, select
 
+from context_engine.access import VisibleTable
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells import FieldSpec, check_options
+from context_engine.adapters.sql.services.dependents import tell_field
 from context_engine.adapters.sql.services.writing import Transaction, Written
-from context_engine.changes import FieldChanged, RelationChanged
+from context_engine.changes import RelationChanged
 from context_engine.errors import InvalidRequest, NotFound
 from context_engine.models.base import JsonObject
 
@@ -44,11 +46,7 @@ class Fields(Service):
                 position=await rows.next_position(tx, t.fields, table_id),
                 options=stored,
             )
-            tx.record(
-                FieldChanged(
-                    workspace_id=workspace_id, table_id=table_id, field_id=field_id, op="created"
-                )
-            )
+            await tell_field(tx, workspace_id, table_id, field_id, "created")
         return tx.written(field_id, 1)
 
     async def update(
@@ -67,21 +65,16 @@ class Fields(Service):
         A field keeps its type: its cells would not be of the new one. Make another field.
         """
         async with self._writer.transaction(actor_id, workspace_id) as tx:
-            await rights.on_table(tx, workspace_id, table_id, "builder")
-            spec = (await specs(tx, table_id)).get(field_id)
-            if spec is None:
-                raise NotFound("field", field_id)
+            table = await rights.on_table(tx, workspace_id, table_id, "builder")
+            _in_sight(table, field_id)
+            spec = (await specs(tx, table_id))[field_id]
             values = rows.only_given(name=None if name is None else rows.named(name))
             if choices is not None:
                 checked = check_options(spec.type, {"choices": [*choices]})
                 values["options"] = spec.options | checked
             key = {"table_id": table_id, "id": field_id}
             version = await rows.raise_version(tx, "field", t.fields, key, values, expected_version)
-            tx.record(
-                FieldChanged(
-                    workspace_id=workspace_id, table_id=table_id, field_id=field_id, op="updated"
-                )
-            )
+            await tell_field(tx, workspace_id, table_id, field_id, "updated")
         return tx.written(field_id, version)
 
     async def delete(
@@ -89,14 +82,15 @@ class Fields(Service):
     ) -> Written:
         """Removes a field; a link's other side stays as a link of its own.
 
-        A policy that names it denies from then on, and a view that filters on it has no count.
+        A policy that names it denies from then on, a view that filters on it has no count, and
+        what is computed from it is nobody's to see.
         """
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
-            await rights.on_table(tx, workspace_id, table_id, "builder")
+            table = await rights.on_table(tx, workspace_id, table_id, "builder")
+            _in_sight(table, field_id)
             f = t.fields
             found = await rows.find(tx, f, f.c.table_id == table_id, f.c.id == field_id)
-            if found is None:
-                raise NotFound("field", field_id)
+            assert found is not None, "the field is in sight"
             if found.primary:
                 raise InvalidRequest(
                     "the primary field names the records and stays; rename it", field="fieldId"
@@ -107,11 +101,7 @@ class Fields(Service):
                 .where(f.c.workspace_id == workspace_id, f.c.linked_field_id == field_id)
                 .values(linked_field_id=None, version=f.c.version + 1)
             )
-            tx.record(
-                FieldChanged(
-                    workspace_id=workspace_id, table_id=table_id, field_id=field_id, op="deleted"
-                )
-            )
+            await tell_field(tx, workspace_id, table_id, field_id, "deleted")
             if found.linked_table_id is not None:
                 tx.record(
                     RelationChanged(
@@ -124,6 +114,12 @@ class Fields(Service):
                     )
                 )
         return tx.written(field_id, found.version)
+
+
+def _in_sight(table: VisibleTable, field_id: str) -> None:
+    """A field out of the actor's sight is as one that is missing."""
+    if all(field.id != field_id for field in table.fields):
+        raise NotFound("field", field_id)
 
 
 async def specs(tx: Transaction, table_id: str) -> dict[str, FieldSpec]:

@@ -1,28 +1,28 @@
-"""Grants: roles that hold on a table, or for a team on the workspace."""
+"""Grants: roles that hold on a table or a view, or for a team on the workspace."""
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
-from sqlalchemy import delete
+from sqlalchemy import Row, delete, select
 
 from context_engine.access import RANK
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services import rights, rows
+from context_engine.adapters.sql.services import rights, rows, subjects
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells import clean_id
 from context_engine.adapters.sql.services.writing import Transaction, Written
-from context_engine.changes import GrantChanged, GrantScope, Subject
+from context_engine.changes import GrantChanged, GrantScope, Op, Subject
 from context_engine.errors import InvalidRequest, NotFound, NotPermitted
 from context_engine.models.sections import Role
 
-SubjectType = Literal["user", "team"]
-ScopeType = Literal["workspace", "table"]
+NAMED: tuple[subjects.SubjectType, ...] = ("user", "team")
+ScopeType = Literal["workspace", "table", "view"]
 
 
 class Grants(Service):
     """An ADMIN of the workspace writes them, or an ADMIN of the table: whoever is shut out of a
-    table by mistake can be let in again by an ADMIN of the workspace."""
+    table or a view by mistake can be let in again by an ADMIN of the workspace."""
 
     async def set(
         self,
@@ -38,21 +38,25 @@ class Grants(Service):
     ) -> Written:
         """Gives a role, or takes it away with `none`; replaces the grant that was there.
 
-        Raises `InvalidRequest` for what this version could not enforce: a grant on a view, and a
-        user's on the workspace, which is the member's role. The id of the answer is the scope's.
+        On a view, `none` hides it, and a role lets its holder into a restricted one. Raises
+        `InvalidRequest` for what would be without effect: a role on a view that is not
+        restricted, and a user's on the workspace, which is the member's role. The id of the
+        answer is the scope's.
         """
-        subject, scope = _subject(subject_type, subject_id), _scope(scope_type, scope_id)
+        subject = subjects.named(subject_type, subject_id, NAMED)
+        scope = _scope(scope_type, scope_id)
         _check_pair(subject, scope)
         granted = cast("Role", rows.role(role))
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
-            await _may(tx, workspace_id, scope, granted)
-            await _check_ends(tx, workspace_id, subject, scope)
+            view = await _may(tx, workspace_id, scope, granted)
+            _check_view(view, granted)
+            await subjects.check(tx, workspace_id, subject)
             key = _key(workspace_id, subject, scope)
             try:
                 version = await rows.raise_version(
                     tx, "grant", t.grants, key, {"role": role}, expected_version
                 )
-                op: Literal["created", "updated"] = "updated"
+                op: Op = "updated"
             except NotFound:
                 if expected_version is not None:
                     raise
@@ -72,7 +76,8 @@ class Grants(Service):
         scope_id: str,
     ) -> Written:
         """Removes a grant: the next wider scope decides again."""
-        subject, scope = _subject(subject_type, subject_id), _scope(scope_type, scope_id)
+        subject = subjects.named(subject_type, subject_id, NAMED)
+        scope = _scope(scope_type, scope_id)
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
             await _may(tx, workspace_id, scope, "none")
             key = _key(workspace_id, subject, scope)
@@ -89,19 +94,9 @@ class Grants(Service):
         return tx.written(scope_id, version)
 
 
-def _subject(type: str, id: str) -> Subject:
-    if type not in ("user", "team"):
-        raise InvalidRequest("use user or team", field="subjectType")
-    return Subject(type=cast("SubjectType", type), id=clean_id(id, "subjectId"))
-
-
 def _scope(type: str, id: str) -> GrantScope:
-    if type == "view":
-        raise InvalidRequest(
-            "grants on views cannot be enforced yet; grant on the table", field="scopeType"
-        )
-    if type not in ("workspace", "table"):
-        raise InvalidRequest("use workspace or table", field="scopeType")
+    if type not in ("workspace", "table", "view"):
+        raise InvalidRequest("use workspace, table or view", field="scopeType")
     return GrantScope(type=cast("ScopeType", type), id=clean_id(id, "scopeId"))
 
 
@@ -109,6 +104,16 @@ def _check_pair(subject: Subject, scope: GrantScope) -> None:
     if (subject.type, scope.type) == ("user", "workspace"):
         raise InvalidRequest(
             "a user's role on the workspace is the member's role; set that", field="scopeType"
+        )
+
+
+def _check_view(view: Row[Any] | None, granted: Role) -> None:
+    """A role is a way into a restricted view; who sees any other sees it by the table."""
+    if view is not None and granted != "none" and view.ownership != "restricted":
+        raise InvalidRequest(
+            f"view {view.id!r} is {view.ownership}, and only a restricted one is entered by a"
+            " grant; use none to hide it, or grant on the table",
+            field="role",
         )
 
 
@@ -122,37 +127,63 @@ def _key(workspace_id: str, subject: Subject, scope: GrantScope) -> dict[str, st
     }
 
 
-async def _may(tx: Transaction, workspace_id: str, scope: GrantScope, granted: Role) -> None:
-    """ADMIN on the workspace or on the table, and not above the actor's own role there."""
-    held = (await rights.scope(tx, workspace_id)).role
-    if held != "admin" and scope.type == "table":
-        held = rights.role_on(await rights.on_table(tx, workspace_id, scope.id, "viewer"))
-    rights.demand(held, "admin", f"the {scope.type}")
+async def _may(
+    tx: Transaction, workspace_id: str, scope: GrantScope, granted: Role
+) -> Row[Any] | None:
+    """The scope is of this workspace, since a grant that leaves it could never be taken back; the
+    actor is an ADMIN there, and the role not above their own. Returns the view of a view's."""
+    view = None
+    match scope.type:
+        case "workspace":
+            held = await subjects.demand_admin(tx, workspace_id, None)
+            if scope.id != workspace_id:
+                raise NotFound("workspace", scope.id)
+        case "table":
+            held = await subjects.demand_admin(tx, workspace_id, scope.id)
+            await subjects.live_table(tx, workspace_id, scope.id)
+        case "view":
+            view = await _view(tx, workspace_id, scope.id)
+            held = await _admin_by_view(tx, workspace_id, scope.id, view)
     if RANK[granted] > RANK[held]:
         raise NotPermitted(f"the role {granted} is above the actor's own, {held}")
+    return view
 
 
-async def _check_ends(
-    tx: Transaction, workspace_id: str, subject: Subject, scope: GrantScope
-) -> None:
-    """Both ends are in this workspace: a grant that leaves it could never be taken back."""
-    if scope.type == "workspace" and scope.id != workspace_id:
-        raise NotFound("workspace", scope.id)
-    if scope.type == "table":
-        table = await rows.find(
-            tx,
-            t.tables,
-            t.tables.c.id == scope.id,
-            t.tables.c.workspace_id == workspace_id,
-            t.tables.c.trashed.is_(False),
-        )
-        if table is None:
-            raise NotFound("table", scope.id)
-    if subject.type == "user":
-        await rows.active_members(tx, workspace_id, (subject.id,), "subjectId")
-        return
-    team = await rows.find(
-        tx, t.teams, t.teams.c.id == subject.id, t.teams.c.workspace_id == workspace_id
+async def _view(tx: Transaction, workspace_id: str, view_id: str) -> Row[Any] | None:
+    """A view of a live table; another's personal one is nobody's but theirs."""
+    v, table = t.views.c, t.tables.c
+    query = (
+        select(t.views)
+        .join(t.tables, table.id == v.table_id)
+        .where(v.id == view_id, v.workspace_id == workspace_id, table.trashed.is_(False))
+        .where((v.ownership != "personal") | (v.owner_id == tx.actor_id))
     )
-    if team is None:
-        raise NotFound("team", subject.id)
+    return (await tx.connection.execute(query)).first()
+
+
+async def _admin_by_view(
+    tx: Transaction, workspace_id: str, view_id: str, view: Row[Any] | None
+) -> Role:
+    """ADMIN of the workspace or of the view's table, who need not see the view itself.
+
+    For anyone else a view out of sight is as one that is missing, and so is its table.
+    """
+    held = (await rights.scope(tx, workspace_id)).role
+    if view is not None and held != "admin":
+        table = await rights.table_in_sight(tx, workspace_id, view.table_id)
+        held = rights.role_on(table) if table is not None else "none"
+        if held != "admin" and (table is None or all(v.facts.id != view_id for v in table.views)):
+            view = None
+    if view is None:
+        raise NotFound("view", view_id)
+    rights.demand(held, "admin", "the view's table")
+    return held
+
+
+async def forget(tx: Transaction, workspace_id: str, kind: str, id: str) -> None:
+    """Removes the grants of a user or a team that goes, or those on a view."""
+    g = t.grants.c
+    ends = (g.scope_type, g.scope_id) if kind == "view" else (g.subject_type, g.subject_id)
+    await tx.connection.execute(
+        delete(t.grants).where(g.workspace_id == workspace_id, ends[0] == kind, ends[1] == id)
+    )

@@ -146,7 +146,7 @@ async def _write_schema(tx: Transaction, new: NewWorkspace, users: Users) -> Non
     )
     names: tuple[str, ...] = (
         "id", "table_id", "name", "type", "primary", "position", "options", "linked_table_id",
-        "linked_field_id", "cardinality",
+        "linked_field_id", "cardinality", "reads",
     )  # fmt: skip
     await _put(tx, t.fields, new.id, [{n: getattr(x, n) for n in names} for x in new.fields])
     names = (

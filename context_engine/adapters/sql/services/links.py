@@ -15,10 +15,10 @@ from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.rows import rows_of
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.dependents import tell_field
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import (
     MAX_IDS,
-    FieldChanged,
     LinksChanged,
     RecordsChanged,
     RelationChanged,
@@ -124,9 +124,7 @@ async def _add_field(
         linked_field_id=linked_field_id,
         cardinality=cardinality,
     )
-    tx.record(
-        FieldChanged(workspace_id=workspace_id, table_id=table_id, field_id=field_id, op="created")
-    )
+    await tell_field(tx, workspace_id, table_id, field_id, "created")
     tx.record(
         RelationChanged(
             workspace_id=workspace_id,

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Row, and_, delete, func, select
 
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services import rights, rows
+from context_engine.adapters.sql.services import field_permissions, grants, rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.writing import Transaction, Written, lock_workspace
 from context_engine.changes import MemberChanged, ProjectChanged, TeamMemberChanged
@@ -87,7 +87,8 @@ class Members(Service):
         return tx.written(user_id, version)
 
     async def remove(self, actor_id: str, workspace_id: str, user_id: str) -> Written:
-        """Ends a membership, with the user's grants, teams and projects in this workspace.
+        """Ends a membership, with all that is said of the user in this workspace: grants, field
+        permissions, teams and projects.
 
         They do not come back with a later membership. Conversations do: they were read.
         """
@@ -109,7 +110,7 @@ async def _member(tx: Transaction, workspace_id: str, user_id: str) -> Row[Any] 
 
 async def detach(tx: Transaction, workspace_id: str, user_id: str) -> None:
     """Removes a user's membership and whatever hung on it, telling of teams and projects."""
-    g, tm, pm, m = t.grants, t.team_members, t.project_members, t.members
+    tm, pm, m = t.team_members, t.project_members, t.members
     teams = await tx.connection.execute(
         delete(tm)
         .where(tm.c.workspace_id == workspace_id, tm.c.user_id == user_id)
@@ -128,13 +129,8 @@ async def detach(tx: Transaction, workspace_id: str, user_id: str) -> None:
     )
     for project_id in projects.scalars():
         tx.record(ProjectChanged(workspace_id=workspace_id, project_id=project_id, op="members"))
-    await tx.connection.execute(
-        delete(g).where(
-            g.c.workspace_id == workspace_id,
-            g.c.subject_type == "user",
-            g.c.subject_id == user_id,
-        )
-    )
+    await grants.forget(tx, workspace_id, "user", user_id)
+    await field_permissions.forget(tx, workspace_id, "user", user_id)
     await tx.connection.execute(
         delete(m).where(m.c.workspace_id == workspace_id, m.c.user_id == user_id)
     )

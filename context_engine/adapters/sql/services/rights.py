@@ -121,3 +121,8 @@ async def tables_of(
     # Nobody asked for these tables by name, so those out of sight are left out.
     unasked = frozenset({"table_ids"})
     return (await visible(SqlReads.within(tx.connection), at, inherited=unasked)).tables
+
+
+async def table_in_sight(tx: Transaction, workspace_id: str, table_id: str) -> VisibleTable | None:
+    """A table that the actor did not name; None where it is out of their sight."""
+    return next(iter(await tables_of(tx, workspace_id, (table_id,))), None)

@@ -43,7 +43,7 @@ class Tables(Service):
         async with self._writer.transaction(actor_id) as tx:
             (table,) = (await rights.scope(tx, workspace_id, table_ids=(table_id,))).tables
             known = await fields.specs(tx, table_id)
-        return TableShape(table, tuple(known[field.id] for field in table.fields))
+        return TableShape(table, tuple(_shown(known[field.id]) for field in table.fields))
 
     async def create(
         self,
@@ -133,6 +133,14 @@ class Tables(Service):
     ) -> int:
         key = {"workspace_id": workspace_id, "id": table_id}
         return await rows.raise_version(tx, "table", t.tables, key, values, expected_version)
+
+
+SHOWN = ("choices", "multiple")
+"""Options that say which values a field takes. Others, kept of a file, may name other fields."""
+
+
+def _shown(spec: FieldSpec) -> FieldSpec:
+    return FieldSpec(spec.id, spec.type, {n: v for n, v in spec.options.items() if n in SHOWN})
 
 
 def _tell(tx: Transaction, workspace_id: str, table_id: str, op: Op) -> None:

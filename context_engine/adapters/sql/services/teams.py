@@ -7,7 +7,7 @@ from typing import Literal
 from sqlalchemy import delete, select
 
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services import rights, rows
+from context_engine.adapters.sql.services import field_permissions, grants, rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import MAX_IDS, TeamChanged, TeamMemberChanged
@@ -43,18 +43,15 @@ class Teams(Service):
         return tx.written(team_id, version)
 
     async def delete(self, actor_id: str, workspace_id: str, team_id: str) -> Written:
-        """Removes a team with its grants. Policies that name it name nobody from then on."""
+        """Removes a team with its grants and field permissions.
+
+        Policies that name it name nobody from then on.
+        """
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
             await rights.in_workspace(tx, workspace_id, "admin", team_id=team_id)
             _tell(tx, workspace_id, team_id, "deleted", await _member_ids(tx, team_id))
-            g = t.grants
-            await tx.connection.execute(
-                delete(g).where(
-                    g.c.workspace_id == workspace_id,
-                    g.c.subject_type == "team",
-                    g.c.subject_id == team_id,
-                )
-            )
+            await grants.forget(tx, workspace_id, "team", team_id)
+            await field_permissions.forget(tx, workspace_id, "team", team_id)
             gone = await tx.connection.execute(
                 delete(t.teams).where(t.teams.c.id == team_id).returning(t.teams.c.version)
             )

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
+from pydantic.alias_generators import to_camel
 from sqlalchemy import delete
 
 from context_engine import policy
 from context_engine.access import VisibleTable, VisibleView
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services import rights, rows
+from context_engine.adapters.sql.services import grants, rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import Op, PolicyChanged, ViewChanged
@@ -40,12 +41,14 @@ class Views(Service):
     ) -> Written:
         """`filter` is a predicate of the policy grammar, None for all rows.
 
-        A personal view is its maker's alone. A restricted one is seen by ADMINs.
+        A personal view is its maker's alone. A restricted one is seen by ADMINs and by whom a
+        grant on it lets in.
         """
         view_id = rows.given_or_new(id)
         if ownership not in OWNERSHIPS:
             raise InvalidRequest(f"use one of {', '.join(OWNERSHIPS)}", field="ownership")
-        async with self._writer.transaction(actor_id, workspace_id) as tx:
+        exclusive = ownership == "restricted"  # it draws a boundary: a change of access
+        async with self._writer.transaction(actor_id, workspace_id, exclusive=exclusive) as tx:
             table = await rights.on_table(tx, workspace_id, table_id, _needed(ownership))
             await rows.add(
                 tx,
@@ -79,17 +82,24 @@ class Views(Service):
         field_order: Sequence[str] | None = None,
         expected_version: int | None = None,
     ) -> Written:
-        """None stays; the filter `true` (NO_FILTER) lifts the one that was there."""
-        async with self._writer.transaction(actor_id, workspace_id) as tx:
+        """None stays; the filter `true` (NO_FILTER) lifts the one that was there.
+
+        Fields out of the actor's sight stay hidden, and in order after those given.
+        """
+        async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
             table, view = await _seen(tx, workspace_id, table_id, view_id)
             values = rows.only_given(
                 name=None if name is None else rows.named(name),
                 type=None if type is None else rows.named(type, "type"),
-                hidden=None if hidden is None else _of_table(table, hidden, "hidden"),
-                field_order=(
-                    None if field_order is None else _of_table(table, field_order, "fieldOrder")
-                ),
             )
+            for column, given, stored in (
+                ("hidden", hidden, view.facts.hidden),
+                ("field_order", field_order, view.facts.field_order),
+            ):
+                if given is not None:
+                    values[column] = [
+                        *_of_table(table, given, to_camel(column)), *_unseen(table, stored)
+                    ]  # fmt: skip
             if filter is not None:
                 values["filter"] = None if filter is True else check_filter(table, filter)
             key = {"table_id": table_id, "id": view_id}
@@ -100,8 +110,10 @@ class Views(Service):
     async def delete(
         self, actor_id: str, workspace_id: str, table_id: str, view_id: str
     ) -> Written:
-        async with self._writer.transaction(actor_id, workspace_id) as tx:
+        """Removes a view with the grants on it."""
+        async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
             _, view = await _seen(tx, workspace_id, table_id, view_id)
+            await grants.forget(tx, workspace_id, "view", view_id)
             gone = await tx.connection.execute(
                 delete(t.views).where(t.views.c.id == view_id).returning(t.views.c.version)
             )
@@ -139,6 +151,12 @@ def _of_table(table: VisibleTable, field_ids: Iterable[str], place: str) -> list
                 f"table {table.id!r} has no field {field_id!r}; leave it out", field=place
             )
     return listed
+
+
+def _unseen(table: VisibleTable, field_ids: Iterable[str]) -> list[str]:
+    """Those of a view's fields that the actor cannot name, and so can neither show nor move."""
+    seen = {field.id for field in table.fields}
+    return [field_id for field_id in field_ids if field_id not in seen]
 
 
 async def _seen(
