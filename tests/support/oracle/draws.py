@@ -128,6 +128,8 @@ def predicates(
     ref = draw(st.sampled_from([*refs, *system]))
     fitting = values.get(ref.partition(":")[2], [])
     op = draw(st.sampled_from(OPS))
+    if op in ("empty", "not_empty"):
+        return {"cmp": {"ref": ref, "op": op}}
     return {"cmp": {"ref": ref, "op": op, "operand": draw(operands(fitting, tables))}}
 
 
@@ -138,17 +140,28 @@ KINDS = {
 
 
 @st.composite
-def view_filters(draw: st.DrawFn, table: Any, values: dict[str, list[Any]]) -> Any:
-    """A filter in the language of views: a condition or two over cells, or one not computed."""
-    stored = [field for field in table.fields if field.type in STORED and field.type != "user"]
-    if not stored or draw(st.integers(0, 9)) == 0:
+def view_filters(
+    draw: st.DrawFn, table: Any, tables: list[Any], values: dict[str, list[Any]]
+) -> Any:
+    """A filter in the language of views, over cells and over links; or one not computed."""
+    if draw(st.integers(0, 9)) == 0:
         return {"where": {"unavailable": "the filter needs a formula"}}
-    parts = [draw(_conditions(field, values)) for field in some(draw, stored)]
-    return {"where": {draw(st.sampled_from(["every", "some"])): parts}}
+    parts = st.lists(_conditions(table, tables, values), max_size=2)
+    return {"where": {draw(st.sampled_from(["every", "some"])): draw(parts)}}
 
 
 @st.composite
-def _conditions(draw: st.DrawFn, field: Field, values: dict[str, list[Any]]) -> Any:
+def _conditions(
+    draw: st.DrawFn, table: Any, tables: list[Any], values: dict[str, list[Any]]
+) -> Any:
+    stored = [f for f in table.fields if f.type in STORED and f.type != "user"]
+    links = [f for f in table.fields if f.type == "link"]
+    if not stored and not links:
+        return {"field": "any", "value": {"cell": "nowhere", "kind": "text"},
+                "test": {"op": "empty"}}  # fmt: skip
+    if links and (not stored or draw(st.booleans())):
+        return draw(_over_link(draw(st.sampled_from(links)), tables))
+    field = draw(st.sampled_from(stored))
     kind = KINDS.get(field.type, "text")
     test: dict[str, Any] = {"op": draw(st.sampled_from(["empty", "not_empty"]))}
     fitting = [one for one in values[field.id] if not isinstance(one, list)]
@@ -162,3 +175,19 @@ def _conditions(draw: st.DrawFn, field: Field, values: dict[str, list[Any]]) -> 
             op = draw(st.sampled_from(["equal", "not_equal"]))
             test = {"op": op, "to": draw(st.sampled_from(fitting))}
     return {"field": field.id, "value": {"cell": field.id, "kind": kind}, "test": test}
+
+
+@st.composite
+def _over_link(draw: st.DrawFn, link: Field, tables: list[Any]) -> Any:
+    """How many records a link leads to, or what of them is empty."""
+    step = {"field": link.id, "table": link.linked_table_id}
+    there = next(one for one in tables if one.id == link.linked_table_id)
+    numbers = [f for f in there.fields if f.type in ("number", "rating")]
+    if numbers and draw(st.booleans()):
+        inner = {"cell": draw(st.sampled_from(numbers)).id, "kind": "number"}
+        rolled = {"step": step, "value": inner, "function": draw(st.sampled_from(["sum", "max"]))}
+        value: Any = {"rollup": rolled}
+    else:
+        value = {"count": step}
+    op = draw(st.sampled_from(["higher_than", "lower_than", "equal"]))
+    return {"field": link.id, "value": value, "test": {"op": op, "to": draw(st.integers(0, 2))}}

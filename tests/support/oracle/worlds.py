@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from tests.support.oracle import draws as d
 from tests.support.oracle import model as m
+from tests.support.oracle.expected import Request
+from tests.support.oracle.rules import NoMember, access
 
 ROLES = ("none", "viewer", "commenter", "editor", "builder", "admin")
 LEVELS = ("none", "read", "write")
@@ -41,9 +44,9 @@ def workspaces(draw: st.DrawFn) -> m.Workspace:
         ),
         users=users,
         members=tuple(
-            m.Member(id, draw(st.sampled_from([*ROLES, "defer"])), draw(st.integers(0, 9)) > 0)
+            m.Member(id, draw(st.sampled_from([*ROLES, "defer"])), draw(st.integers(0, 15)) > 0)
             for id in ids
-            if draw(st.integers(0, 9)) > 0
+            if draw(st.integers(0, 15)) > 0
         ),
         teams=teams,
         grants=_grants(draw, tables, ids, teams),
@@ -219,7 +222,9 @@ def _rules(
         for field in table.fields
     )
     field_ids = [field.id for field in table.fields]
-    filters = st.none() | d.predicates(table, tables, values) | d.view_filters(table, values)
+    filters = (
+        st.none() | d.predicates(table, tables, values) | d.view_filters(table, tables, values)
+    )
     views = tuple(
         m.View(
             f"{table.id}.v{n}",
@@ -254,10 +259,14 @@ def _grants(
     scopes = [("workspace", "w")] + [("table", table.id) for table in tables]
     scopes += [("view", view.id) for table in tables for view in table.views]
     subjects = [("user", id) for id in users] + [("team", team.id) for team in teams]
-    pairs = [(scope, subject) for scope in scopes for subject in subjects]
+    # A user's role on the workspace is the member's: no grant says it.
+    pairs = [(a, b) for a in scopes for b in subjects if (a[0], b[0]) != ("workspace", "user")]
+    chosen = d.some(draw, pairs, 6)
+    restricted = [view.id for t in tables for view in t.views if view.ownership == "restricted"]
+    chosen += [(("view", id), draw(st.sampled_from(subjects))) for id in restricted]
     return tuple(
-        m.Grant(*scope, *subject, draw(st.sampled_from(ROLES)))
-        for scope, subject in d.some(draw, pairs, 8)
+        m.Grant(*scope, *subject, draw(st.sampled_from([*ROLES, "viewer", "editor"])))
+        for scope, subject in dict.fromkeys(chosen)
     )
 
 
@@ -319,7 +328,7 @@ def _conversations(
     messages: list[m.Message] = []
     for n in range(draw(st.integers(0, 4))):
         user, at = draw(st.sampled_from(users)), d.NOW - timedelta(minutes=9 - n)
-        call = {"id": f"call{n}", "name": names.named("tool")}
+        call = {"id": f"call{n}", "name": "look", "arguments": {"q": names.named("q")}}
         ran = {"on_behalf_of": user, "table_ids": tuple(d.some(draw, ids))}
         messages.append(
             m.Message(f"m{n}.a", "assistant", names.named("calls"), at, tool_calls=(call,), **ran)
@@ -330,3 +339,32 @@ def _conversations(
         messages.append(m.Message(f"m{n}.u", "user", names.named("says"), at, author_id=user))
     talkers = tuple(d.some(draw, users, 4))
     return (m.Conversation("c", names.named("Talk"), talkers, tuple(messages)),)
+
+
+@st.composite
+def requests(draw: st.DrawFn, workspace: m.Workspace, user_id: str) -> Request:
+    """What a user may ask for: often what is there, now and then what is not."""
+
+    def one_of(ids: list[str]) -> str | None:
+        return draw(st.sampled_from([None, *ids, *ids, "nowhere"]))
+
+    w = workspace
+    known = [table.id for table in w.tables]
+    agents = draw(st.sampled_from([(), (), (), ("a0",), ("a0", "a1")]))
+    if draw(st.integers(0, 3)):  # most often only what is in sight, since one refusal ends all
+        with suppress(NoMember):
+            known = list(access(w, user_id, agents, d.NOW).ways)
+    tables = d.some(draw, known, 3)
+    talks = any(user_id in one.user_ids for one in w.conversations)
+    return Request(
+        user_id,
+        table_ids=tuple(tables),
+        view_id=one_of([v.id for table in w.tables for v in table.views]),
+        project_id=one_of(["p0", "p1"]),
+        task_id=one_of([task.id for task in w.tasks]),
+        team_id=one_of([team.id for team in w.teams]),
+        organization_id=one_of(["o"]),
+        workflow_id=one_of(["f"]),
+        conversation_id=draw(st.sampled_from([None, "c" if talks else None, "c"])),
+        agent_stack=agents,
+    )
