@@ -36,6 +36,8 @@ from tests.support.world import SECRET, engine_over
 LONG = os.environ.get("AREA") == "access"
 EXAMPLES = 10_000 if LONG else 200
 SEED = int(os.environ.get("ACCESS_SEED") or (int.from_bytes(os.urandom(4)) if LONG else 0))
+if LONG:
+    print(f"seed {SEED}: ACCESS_SEED={SEED} repeats this run")
 REQUESTS = 3
 """Of every user, in every workspace."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -16,7 +17,6 @@ from tests.support.oracle.rules import NoMember, access
 
 ROLES = ("none", "viewer", "commenter", "editor", "builder", "admin")
 LEVELS = ("none", "read", "write")
-MOST_RECORDS = 12
 
 
 @st.composite
@@ -44,9 +44,13 @@ def workspaces(draw: st.DrawFn) -> m.Workspace:
         ),
         users=users,
         members=tuple(
-            m.Member(id, draw(st.sampled_from([*ROLES, "defer"])), draw(st.integers(0, 15)) > 0)
+            m.Member(
+                id,
+                draw(st.sampled_from(["viewer", "defer", *ROLES[2:], "none"])),
+                draw(st.sampled_from([1] * 15 + [0])) > 0,
+            )
             for id in ids
-            if draw(st.integers(0, 15)) > 0
+            if draw(st.sampled_from([1] * 15 + [0]))
         ),
         teams=teams,
         grants=_grants(draw, tables, ids, teams),
@@ -68,7 +72,7 @@ def _user(draw: st.DrawFn, names: d.Canaries, n: int) -> m.User:
         email and email.lower(),
         "en",
         draw(st.sampled_from([None, *d.ZONES])),
-        active=draw(st.integers(0, 19)) > 0,
+        active=draw(st.sampled_from([True] * 19 + [False])),
     )
 
 
@@ -78,7 +82,7 @@ def _user(draw: st.DrawFn, names: d.Canaries, n: int) -> m.User:
 def _schema(draw: st.DrawFn, names: d.Canaries) -> list[m.Table]:
     """Tables with stored fields, then links among them, then what is computed of all that."""
     tables = []
-    for n in range(draw(st.integers(1, 4))):
+    for n in range(draw(st.sampled_from([2, 3, 4, 1]))):
         types = draw(st.lists(st.sampled_from(d.STORED), max_size=5))
         fields = tuple(
             m.Field(
@@ -156,21 +160,28 @@ def _values(
 def _filled(
     draw: st.DrawFn, table: m.Table, values: dict[str, list[Any]], users: list[str]
 ) -> m.Table:
-    """Records whose cells fit, do not fit, or are missing."""
+    """Records whose cells fit, do not fit, or are missing.
+
+    How many is drawn, what is in them comes of one drawn number: cell by cell they would use up
+    what an example may draw, and leave nothing for the rules.
+    """
+    chance = Random(draw(st.integers(0, 2**16)))
     stored = [field for field in table.fields if field.type in d.STORED]
-    cell = {f.id: st.sampled_from([*values[f.id] * 3, *d.ODD]) for f in stored}
     records = []
-    for n in range(draw(st.integers(0, MOST_RECORDS))):
-        cells = {id: draw(one) for id, one in cell.items() if draw(st.integers(0, 5))}
-        minutes = draw(st.sampled_from([-1500, -271, -270, 0, 1]))
+    for n in range(draw(st.sampled_from([12, 7, 5, 3, 1, 0]))):
+        cells = {
+            f.id: chance.choice(d.ODD if chance.random() < 0.2 else values[f.id])
+            for f in stored
+            if chance.random() < 0.85
+        }
         records.append(
             m.Record(
                 f"{table.id}.r{n}",
                 cells,
-                d.NOW + timedelta(minutes=minutes),
-                created_by=draw(st.sampled_from([*users, None])),
-                updated_by=draw(st.sampled_from([*users, None])),
-                deleted=draw(st.integers(0, 9)) == 0,
+                d.NOW + timedelta(minutes=chance.choice([-1500, -271, -270, 0, 1])),
+                created_by=chance.choice([*users, None]),
+                updated_by=chance.choice([*users, None]),
+                deleted=chance.random() < 0.1,
             )
         )
     return replace(table, records=tuple(records))
@@ -178,16 +189,17 @@ def _filled(
 
 def _links(draw: st.DrawFn, tables: list[m.Table]) -> tuple[m.Link, ...]:
     """Links of every field, live or not at either end; with another side, on both."""
+    chance = Random(draw(st.integers(0, 2**16)))
     by_id = {table.id: table for table in tables}
     found: list[m.Link] = []
     for table in tables:
         for field in (field for field in table.fields if field.type == "link"):
             if field.id.endswith(".back"):
                 continue
-            there = by_id[field.linked_table_id or ""]
-            most = 1 if field.cardinality == "one" else 3
+            there = [record.id for record in by_id[field.linked_table_id or ""].records]
+            most = min(1 if field.cardinality == "one" else 3, len(there))
             for record in table.records:
-                for other in d.some(draw, [r.id for r in there.records], most):
+                for other in chance.sample(there, chance.randint(0, most)):
                     found.append(m.Link(field.id, record.id, other))
                     if field.linked_field_id is not None:
                         found.append(m.Link(field.linked_field_id, other, record.id))
@@ -246,7 +258,7 @@ def _rules(
             draw(d.predicates(table, tables, values)),
             draw(st.sampled_from(["permissive", "restrictive"])),
         )
-        for n in range(draw(st.integers(0, 3)))
+        for n in range(draw(st.sampled_from([0, 0, 1, 2, 3])))
     )
     default = draw(st.sampled_from(["show_all", "show_all", "deny_all"]))
     return replace(table, fields=fields, views=views, policies=policies, policy_default=default)
@@ -276,7 +288,7 @@ def _agents(draw: st.DrawFn, names: d.Canaries, tables: list[m.Table]) -> tuple[
         m.Agent(
             f"a{n}",
             names.named("Agent"),
-            draw(st.sampled_from(ROLES)),
+            draw(st.sampled_from([*ROLES[::-1]])),
             tuple(d.some(draw, ids, 4)) if draw(st.booleans()) else None,
         )
         for n in range(2)
@@ -351,7 +363,9 @@ def requests(draw: st.DrawFn, workspace: m.Workspace, user_id: str) -> Request:
     w = workspace
     known = [table.id for table in w.tables]
     agents = draw(st.sampled_from([(), (), (), ("a0",), ("a0", "a1")]))
-    if draw(st.integers(0, 3)):  # most often only what is in sight, since one refusal ends all
+    if draw(
+        st.sampled_from([1, 1, 1, 1, 1, 0])
+    ):  # most often only what is in sight, since one refusal ends all
         with suppress(NoMember):
             known = list(access(w, user_id, agents, d.NOW).ways)
     tables = d.some(draw, known, 3)
@@ -365,6 +379,6 @@ def requests(draw: st.DrawFn, workspace: m.Workspace, user_id: str) -> Request:
         team_id=one_of([team.id for team in w.teams]),
         organization_id=one_of(["o"]),
         workflow_id=one_of(["f"]),
-        conversation_id=draw(st.sampled_from([None, "c" if talks else None, "c"])),
+        conversation_id=draw(st.sampled_from([None, *["c" if talks else None] * 5, "c"])),
         agent_stack=agents,
     )
