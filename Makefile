@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
 BENCH ?=
+AREA ?= access
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench schema clean
+.PHONY: help demo test check properties bench schema clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  PYTHON=python3.12 chooses the Python that .venv is made with."
 
 demo: $(READY)  ## start everything, show the product at work, stop everything
@@ -24,6 +25,9 @@ check: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+properties: $(READY)  ## a long proof: AREA=access, 10,000 workspaces; ACCESS_SEED=n repeats one
+	@AREA=$(AREA) $(BIN)/python -m pytest -q -s tests/properties/test_$(AREA).py $(ARGS)
 
 bench: $(READY)  ## the benchmarks beside their baselines; BENCH=hot,cold for some
 	@$(BIN)/python -m tests.bench $(BENCH)

@@ -1,0 +1,271 @@
+"""Row policies in plain Python: what a predicate, as it is stored, says of one record.
+
+Nothing here knows SQL or the engine's parser. `Unresolvable` is raised for whatever cannot be
+read or resolved; who asks then denies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tests.support.oracle.model import Field, Record, Table, User, Workspace
+
+Passing = Callable[[Record], bool]
+Sees = Callable[[str, Record], bool]
+"""Whether a live record of a table is in the user's sight."""
+
+COLUMNS = ("created_by", "updated_by", "created_at")
+EQUAL = {"eq", "ne"}
+ORDER = {"lt", "lte", "gt", "gte"}
+LISTS = {"in", "not_in", "has_any", "has_all", "has_none"}
+BARE = {"empty", "not_empty"}
+
+
+class Unresolvable(Exception):
+    """What the predicate says cannot be known."""
+
+
+@dataclass(frozen=True)
+class Day:
+    """A resolved `now`: a local date, and the zone by which times become dates."""
+
+    day: date
+    zone: ZoneInfo
+
+
+class Index:
+    """A workspace by id."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.tables: Mapping[str, Table] = {one.id: one for one in workspace.tables}
+        self.records = {r.id: (table, r) for table in workspace.tables for r in table.records}
+        self.links: dict[tuple[str, str], list[str]] = {}
+        for link in workspace.links:
+            self.links.setdefault((link.field_id, link.from_id), []).append(link.to_id)
+
+    def table(self, id: str | None) -> Table | None:
+        """A live table."""
+        found = self.tables.get(id or "")
+        return None if found is None or found.trashed else found
+
+    def linked(self, field: Field, record: Record) -> Iterator[Record]:
+        """The live records that a link field of a record leads to."""
+        for id in self.links.get((field.id, record.id), ()):
+            table, other = self.records[id]
+            if table.id == field.linked_table_id and not table.trashed and not other.deleted:
+                yield other
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Reads predicates for one user at one time."""
+
+    index: Index
+    user: User
+    team_ids: frozenset[str]
+    now: datetime
+
+    def test(
+        self, raw: Any, table: Table, *, sees: Sees | None = None, hop: bool = False
+    ) -> Passing:
+        """What `raw` says of records of `table`. `sees`: for presentation, which linked records
+        there are; without it all of them. Raises `Unresolvable`."""
+        match raw:
+            case bool():
+                return lambda _: raw
+            case {"all": list(parts)} if len(raw) == 1:
+                tests = [self.test(one, table, sees=sees, hop=hop) for one in parts]
+                return lambda r: all(test(r) for test in tests)
+            case {"any": list(parts)} if len(raw) == 1:
+                tests = [self.test(one, table, sees=sees, hop=hop) for one in parts]
+                return lambda r: any(test(r) for test in tests)
+            case {"not": part} if len(raw) == 1:
+                test = self.test(part, table, sees=sees, hop=hop)
+                return lambda r: not test(r)
+            case {"cmp": {"ref": str(ref), "op": str(op), **more}} if len(raw) == 1:
+                if set(more) - {"operand"}:
+                    raise Unresolvable
+                return self._compare(ref, op, more, table)
+            case {"linkedAny": {"field": str(id), "pred": part}} if len(raw) == 1:
+                return self._linked(id, part, table, sees, hop)
+        raise Unresolvable
+
+    def _linked(self, id: str, raw: Any, table: Table, sees: Sees | None, hop: bool) -> Passing:
+        field = _field(table, id)
+        if hop or field.type != "link":
+            raise Unresolvable
+        there = self.index.tables.get(field.linked_table_id or "")
+        if sees is None and (there is None or there.trashed):
+            raise Unresolvable
+        if there is None or there.trashed:
+            return lambda _: False
+        inner = self.test(raw, there, sees=sees, hop=True)
+        return lambda r: any(
+            inner(one) for one in self.index.linked(field, r) if sees is None or sees(there.id, one)
+        )
+
+    def _compare(self, ref: str, op: str, more: Any, table: Table) -> Passing:
+        kind, _, name = ref.partition(":")
+        if kind == "field":
+            _field(table, name)
+        elif kind != "sys" or name not in COLUMNS:
+            raise Unresolvable
+        if op in BARE:
+            return lambda r: _empty(_value(kind, name, r)) == (op == "empty")
+        operand = self._operand(more.get("operand", {"literal": None}))
+        if op in LISTS and not isinstance(operand, list):
+            raise Unresolvable
+        if op not in EQUAL | ORDER | LISTS and op != "text_contains":
+            raise Unresolvable
+        if isinstance(operand, Day) and op not in EQUAL | ORDER:
+            raise Unresolvable
+        return lambda r: _holds(op, _value(kind, name, r), operand)
+
+    def _operand(self, raw: Any) -> Any:
+        match raw:
+            case {"literal": value} if len(raw) == 1:
+                return value
+            case {"user": "id"} if len(raw) == 1:
+                return self.user.id
+            case {"user": "email_norm"} if len(raw) == 1:
+                if self.user.email_norm is None:
+                    raise Unresolvable
+                return self.user.email_norm
+            case {"user": "team_ids"} if len(raw) == 1:
+                return sorted(self.team_ids)
+            case {"attr": {"table": str(t), "keyField": str(k), "valueField": str(v)}}:
+                return self._attribute(t, k, v)
+            case {"now": {"unit": "today" | "week" as unit, **more}} if not set(more) - {"tz"}:
+                return self._day(unit, more.get("tz"))
+        raise Unresolvable
+
+    def _attribute(self, table_id: str, key: str, value: str) -> list[Any]:
+        table = self.index.table(table_id)
+        if table is None:
+            raise Unresolvable
+        _field(table, key), _field(table, value)
+        found: list[Any] = []
+        for record in table.records:
+            if not record.deleted and any(map(self._names_user, _items(record.cells.get(key)))):
+                found += _items(record.cells.get(value))
+        return [one for n, one in enumerate(found) if one is not None and one not in found[:n]]
+
+    def _names_user(self, item: Any) -> bool:
+        if not isinstance(item, str):
+            return False
+        return item == self.user.id or item.strip().casefold() == self.user.email_norm
+
+    def _day(self, unit: str, tz: Any) -> Day:
+        name = tz if tz is not None else self.user.timezone
+        try:
+            zone = ZoneInfo(name)
+        except (KeyError, ValueError, TypeError, OSError) as unknown:
+            raise Unresolvable from unknown
+        today = self.now.astimezone(zone).date()
+        return Day(today - timedelta(days=today.weekday() if unit == "week" else 0), zone)
+
+
+def _field(table: Table, id: str) -> Field:
+    found = next((one for one in table.fields if one.id == id), None)
+    if found is None:
+        raise Unresolvable
+    return found
+
+
+def _items(cell: Any) -> list[Any]:
+    return cell if isinstance(cell, list) else [cell]
+
+
+def _value(kind: str, name: str, record: Record) -> Any:
+    if kind == "field":
+        return record.cells.get(name)
+    found = getattr(record, name)
+    return found.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if isinstance(found, datetime) else found
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value == "" or value == []
+
+
+def _holds(op: str, value: Any, operand: Any) -> bool:
+    """Each negative operator is the exact complement of its positive one."""
+    match op:
+        case "eq":
+            return _equal(value, operand)
+        case "ne":
+            return not _equal(value, operand)
+        case "in":
+            return any(_equal(value, one) for one in operand if one is not None)
+        case "not_in":
+            return not _holds("in", value, operand)
+        case "has_any":
+            return isinstance(value, list) and any(_has(value, one) for one in operand)
+        case "has_all":
+            return isinstance(value, list) and all(
+                _has(value, one) for one in operand if one is not None
+            )
+        case "has_none":
+            return not _holds("has_any", value, operand)
+        case "text_contains":
+            return isinstance(value, str) and isinstance(operand, str) and operand in value
+        case "lt" | "lte" | "gt" | "gte":
+            return _ordered(op, value, operand)
+    raise AssertionError(op)
+
+
+def _has(items: list[Any], one: Any) -> bool:
+    return one is not None and any(_equal(item, one) for item in items)
+
+
+def _equal(value: Any, other: Any) -> bool:
+    """Equality of JSON: numbers by their value, nothing equals a value of another type."""
+    if isinstance(other, Day):
+        return _local(value, other) == other.day
+    if _number(value) is not None or _number(other) is not None:
+        return _number(value) is not None and _number(value) == _number(other)
+    if type(value) is not type(other):
+        return False
+    if isinstance(value, list):
+        return len(value) == len(other) and all(map(_equal, value, other))
+    if isinstance(value, dict):
+        return value.keys() == other.keys() and all(_equal(value[k], other[k]) for k in value)
+    return bool(value == other)
+
+
+def _ordered(op: str, value: Any, operand: Any) -> bool:
+    left: Any
+    right: Any
+    if isinstance(operand, Day):
+        left, right = _local(value, operand), operand.day
+    elif isinstance(value, str) and isinstance(operand, str):
+        left, right = value, operand  # Python compares texts by code point
+    else:
+        left, right = _number(value), _number(operand)
+    if left is None or right is None:
+        return False
+    return bool(
+        {"lt": left < right, "lte": left <= right, "gt": left > right, "gte": left >= right}[op]
+    )
+
+
+def _number(value: Any) -> Decimal | None:
+    return Decimal(str(value)) if type(value) in (int, float) else None
+
+
+def _local(value: Any, day: Day) -> date | None:
+    """The date that a cell stands for: a date itself, a time's in the zone."""
+    if not isinstance(value, str):
+        return None
+    try:
+        if len(value) == len("2024-03-10"):
+            return date.fromisoformat(value)
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return found.astimezone(day.zone).date() if found.tzinfo is not None else None
