@@ -8,8 +8,8 @@ for presentation. What cannot be resolved denies, and what is denied looks like 
 Sections and row counts accept only the types of `visible`, and these can only be made here.
 """
 
-from context_engine.access.denied import Denied
 from context_engine.access.attributes import lookups
+from context_engine.access.denied import Denied
 from context_engine.access.resolution import resolve
 from context_engine.access.roles import RANK, TableRole, higher, lower
 from context_engine.access.run import Attributes
