@@ -97,6 +97,15 @@ class ViewFacts(Fact):
     field_order: tuple[str, ...]
 
 
+class ViewHead(Fact):
+    """What tells whether a view is in sight, before its table is read."""
+
+    id: str
+    table_id: str
+    ownership: str
+    owner_id: str | None
+
+
 class TableFacts(Fact):
     """A live table of the workspace. Fields and views come in table order."""
 
@@ -212,10 +221,10 @@ class Facts(Fact):
     grants: tuple[GrantFacts, ...] = ()
     """Every grant of the user and of the user's teams in the workspace."""
     named: tuple[str, ...] = ()
-    """The live tables that the request comes to: those requested, those of the requested view,
-    task and project's tasks, and those that tool messages of the conversation's tail ran over."""
-    view_table_id: str | None = None
-    """The table of the requested view."""
+    """The live tables that the request comes to: those requested, those of the requested task and
+    project's tasks, and those that tool messages of the conversation's tail ran over."""
+    view: ViewHead | None = None
+    """The requested view, of a live table."""
     tables: tuple[TableFacts, ...] = ()
     """Of `named`, those that a right leads into; and the tables that these link to, are linked
     from, compute from or have rules over."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from context_engine import keys, view_filters
-from context_engine.access.roles import RANK, granted, held_on, let_in
+from context_engine.access.roles import held_on, let_in
 from context_engine.access.rows import rows_held
 from context_engine.access.run import Cell, Run, cells_of, rows_of
 from context_engine.access.views import looked_at
 from context_engine.access.visible import MAKER, VisibleTable, VisibleView, Way
-from context_engine.access.ways import Entry, Shown, entries, shown, writable
+from context_engine.access.ways import Entry, Shown, entries, sees_view, shown, writable
 from context_engine.facts import AgentFacts, TableFacts, ViewFacts
 from context_engine.keys import Tag
 from context_engine.models.context import Unresolved
+from context_engine.models.sections import Role
 
 
 class Tables:
@@ -79,7 +80,7 @@ class Tables:
         if at.view_id is None:
             return None, None
         run.tell({keys.ANY_VIEW})
-        owner = run.facts.view_table_id
+        owner = run.facts.view.table_id if run.facts.view is not None else None
         if owner is not None and (not at.table_ids or owner in at.table_ids):
             run.tags.add(keys.views(owner))
             table = self.one(owner)
@@ -157,20 +158,9 @@ class Tables:
         )
 
     def _sees(self, view: ViewFacts, ways: Sequence[Way]) -> bool:
-        """A view is seen by who may see its table, its owner, or who has a grant on it."""
-        if granted(self._run.facts, "view", view.id) == "none":
-            return False
-        own = next((way for way in ways if way.view_id is None), None)
-        match view.ownership:
-            case "collaborative":
-                return own is not None
-            case "personal":
-                return own is not None and view.owner_id == self._run.at.user_id
-            case "restricted":
-                through = any(way.view_id == view.id for way in ways)
-                return through or (own is not None and RANK[own.role] >= RANK["admin"])
-            case _:
-                return False
+        own: Role = next((way.role for way in ways if way.view_id is None), "none")
+        through = any(way.view_id == view.id for way in ways)
+        return sees_view(self._run.facts, view, own, through=through)
 
     def _view(self, table: TableFacts, view: ViewFacts, ways: Sequence[Way]) -> VisibleView:
         leading = [way for way in ways if way.view_id in (None, view.id)]

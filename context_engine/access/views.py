@@ -84,7 +84,7 @@ def _within_sight(pred: policy.Pred, fields: dict[str, FieldFacts], sight: Sight
 
 
 def _as_pred(rows: RowSet) -> policy.Pred:
-    """Raises `policy.Unresolvable` for a boundary in the language of views: no predicate says it."""
+    """Raises `policy.Unresolvable` for a boundary that no predicate can say."""
     if rows.where is not None:
         raise policy.Unresolvable("a boundary in the language of views")
     return rows.pred

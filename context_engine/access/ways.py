@@ -19,7 +19,7 @@ from context_engine.access.roles import (
     let_in,
     narrowed,
 )
-from context_engine.facts import AgentFacts, Facts, FieldFacts, TableFacts, ViewFacts
+from context_engine.facts import AgentFacts, Facts, FieldFacts, TableFacts, ViewFacts, ViewHead
 from context_engine.models.sections import Role
 
 
@@ -48,20 +48,47 @@ Shown = Mapping[EntryKey, frozenset[str]]
 
 
 def reach(facts: Facts, workspace_id: str) -> tuple[str, ...]:
-    """Of the tables that a request comes to, those that a right leads into."""
+    """Of the tables that a request comes to, those that a right leads into.
+
+    That of the requested view only where the view is in sight: else it takes the same steps as
+    one that is missing.
+    """
     if not is_active(facts):
         return ()
-    views = {
-        g.table_id
-        for g in facts.grants
-        if g.scope_type == "view" and g.table_id is not None and g.role != "none"
-    }
+    views = {g.table_id for g in facts.grants if g.scope_type == "view" and g.role != "none"}
+
+    def own(id: str) -> Role:
+        return narrowed(held_on(facts, workspace_id, id), facts.agents)
+
+    named, view = list(facts.named), facts.view
+    if (
+        view is not None
+        and view.table_id not in named
+        and sees_view(facts, view, own(view.table_id), through=view.table_id in views)
+    ):
+        named.append(view.table_id)
     return tuple(
-        id
-        for id in facts.named
-        if let_in(facts.agents, id)
-        and (narrowed(held_on(facts, workspace_id, id), facts.agents) != "none" or id in views)
+        id for id in named if let_in(facts.agents, id) and (own(id) != "none" or id in views)
     )
+
+
+def sees_view(facts: Facts, view: ViewHead | ViewFacts, own: Role, *, through: bool) -> bool:
+    """A view is for who may see its table, or its owner, or who has a grant on it.
+
+    `own`: the role by which the table's own way is held, `through`: whether there is a way
+    through the view. NONE on a view hides it.
+    """
+    if granted(facts, "view", view.id) == "none":
+        return False
+    match view.ownership:
+        case "collaborative":
+            return own != "none"
+        case "personal":
+            return own != "none" and facts.user is not None and view.owner_id == facts.user.id
+        case "restricted":
+            return through or RANK[own] >= RANK["admin"]
+        case _:
+            return False
 
 
 def is_active(facts: Facts) -> bool:

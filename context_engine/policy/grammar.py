@@ -274,6 +274,12 @@ def _too_large(raw: object) -> str | None:
     return None
 
 
+def dump(pred: Pred) -> JsonValue:
+    """The JSON that spells `pred`, as `parse` takes it."""
+    spelled: JsonValue = _predicate.dump_python(pred, mode="json")
+    return spelled
+
+
 def comparisons(pred: Pred) -> Iterator[Comparison]:
     """Every comparison of `pred` on rows of its own table, in order: none of a `linkedAny`."""
     match pred:

@@ -45,7 +45,7 @@ class DomainReads(Protocol):
         """
 
     async def tables(
-        self, at: Coordinates, facts: Facts, ids: Sequence[str]
+        self, at: Coordinates, facts: Facts, ids: Sequence[str], /
     ) -> Sequence[TableFacts]:
         """The tables named by `ids`, which a right leads into; and those around them.
 
@@ -55,7 +55,7 @@ class DomainReads(Protocol):
         """
 
     async def attributes(
-        self, at: Coordinates, user: UserFacts, lookups: Collection[AttrLookup]
+        self, at: Coordinates, user: UserFacts, lookups: Collection[AttrLookup], /
     ) -> Attributes:
         """For each lookup the values of the live rows whose key is the user's id or e-mail.
 

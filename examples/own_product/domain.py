@@ -26,6 +26,7 @@ from context_engine.facts import (
     TableFacts,
     UserFacts,
     ViewFacts,
+    ViewHead,
     WorkspaceFacts,
 )
 from context_engine.keys import Coordinates
@@ -96,19 +97,19 @@ class HelpdeskReads:
             member=_member(who) if who is not None else None,
             grants=await self._joined(who),
             named=tuple(queue["id"] for queue in queues),
-            view_table_id=at.view_id.rpartition(":")[0] if at.view_id is not None else None,
+            view=_view(at.view_id, queues) if at.view_id is not None else None,
             conversation=await self._thread(at, tail),
         )
 
     async def tables(
-        self, at: Coordinates, facts: Facts, ids: Sequence[str]
+        self, at: Coordinates, _facts: Facts, ids: Sequence[str]
     ) -> tuple[TableFacts, ...]:
         """These queues. They link to nothing, and compute nothing."""
         queues = [await self._queue(at.workspace_id, id) for id in ids]
         return tuple(_table(queue) for queue in queues if queue is not None)
 
     async def attributes(
-        self, at: Coordinates, user: UserFacts, lookups: Collection[AttrLookup]
+        self, _at: Coordinates, _user: UserFacts, _lookups: Collection[AttrLookup]
     ) -> Attributes:
         """No rule of this product looks anything up."""
         return {}
@@ -221,6 +222,14 @@ def _workspace(company: Row) -> WorkspaceFacts:
 
 def _member(who: Row) -> MemberFacts:
     return MemberFacts(role=ROLES[who["level"]], active=True)
+
+
+def _view(id: str, queues: list[Row]) -> ViewHead | None:
+    """The view of open tickets that each queue has."""
+    if all(id != f"{queue['id']}:open" for queue in queues):
+        return None
+    queue = id.rpartition(":")[0]
+    return ViewHead(id=id, table_id=queue, ownership="collaborative", owner_id=None)
 
 
 def _table(queue: Row) -> TableFacts:

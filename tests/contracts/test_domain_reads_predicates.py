@@ -285,7 +285,6 @@ async def test_own_rows_by_author_can_use_the_index_on_live_records(rows: Rows) 
 @pytest.mark.parametrize(
     "pred",
     [
-        policy.LinkedAny(linked_any=policy.Linked(field="f", pred=True)),
         policy.Cmp(cmp=policy.Comparison(ref="field:f", op="eq", operand=policy.OfUser(user="id"))),
     ],
 )

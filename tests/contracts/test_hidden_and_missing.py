@@ -20,13 +20,6 @@ SEALED = re.compile(r'"[0-9a-f]{32}"')
 AGE = re.compile(r'"ageMs":\d+')
 
 
-KNOWN = {
-    "task of a row, alone": pytest.mark.xfail(
-        strict=True, reason="its row is counted by a statement that a missing task does not take"
-    )
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Told:
     """All that one request lets its user know."""
@@ -74,7 +67,7 @@ def _alike(said: str, which: str) -> str:
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["lenient", "strict"])
-@pytest.mark.parametrize("case", [pytest.param(one, marks=KNOWN.get(one, ())) for one in CASES])
+@pytest.mark.parametrize("case", CASES)
 async def test_hidden_reads_as_missing(
     world: World, engine: ContextEngine, case: str, strict: bool
 ) -> None:

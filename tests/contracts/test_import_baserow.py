@@ -160,7 +160,7 @@ async def test_computed_values_are_those_of_the_plain_reading(
         if v.missing(value) is not None:
             continue
         binds = Binds()
-        sights = dict.fromkeys((table.id for table in made.tables), True)
+        sights = dict.fromkeys((table.id for table in made.tables), view_filters.EVERY_ROW)
         query = f"SELECT id, {value_sql(value, sights, binds)} FROM records WHERE table_id = "
         query += binds.text(one.table_id)
         async with database.connect() as connection:

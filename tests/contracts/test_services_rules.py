@@ -119,12 +119,10 @@ def _cmp(ref: str, op: str = "eq") -> JsonValue:
     [
         (_policies(OWN_ROWS, "permissive"), "without effect"),
         (_policies(_cmp("field:gone")), "missing field"),
-        (_policies({"not": OWN_ROWS}), "cannot be enforced yet"),
-        (_policies({"linkedAny": {"field": "f", "pred": True}}), "cannot be enforced yet"),
-        (_policies(_cmp("sys:updated_by")), "can be enforced yet"),
+        (_policies({"linkedAny": {"field": "n", "pred": True}}), "policies.0.pred.linkedAny"),
         (_policies(_cmp("field:team")), "use has_any"),
         (_policies(_cmp("field:owner", "has_any")), "use eq"),
-        (_policies(_cmp("field:n")), "never holds a user"),
+        (_policies(_cmp("field:n")), "policies.0.pred.cmp"),
         (_policies(OWN_ROWS, subjects=[{"type": "role", "id": "boss"}]), "use one of viewer"),
         (_policies(OWN_ROWS, subjects=[{"type": "team", "id": "gone"}]), "no team 'gone'"),
         (_policies(OWN_ROWS, subjects=[{"type": "user", "id": OUT}]), "not an active member"),
@@ -216,11 +214,11 @@ async def test_nothing_leaves_its_workspace(services: DomainServices) -> None:
 @pytest.mark.parametrize(
     ("filter", "says"),
     [
-        (_cmp("field:gone"), "no field 'gone'"),
-        ({"cmp": 1}, "not a predicate"),
-        ({"linkedAny": {"field": "name", "pred": True}}, "linked_any cannot be computed"),
-        ({"cmp": {"ref": "field:day", "op": "gt", "operand": {"now": {"unit": "today"}}}}, "now"),
-        ({"cmp": {"ref": "sys:created_at", "op": "gt", "operand": {"literal": "x"}}}, "created_at"),
+        (_cmp("field:gone"), "no such field"),
+        ({"cmp": 1}, "cmp"),
+        ({"linkedAny": {"field": "name", "pred": True}}, "link"),
+        ({"cmp": {"ref": "field:day", "op": "in", "operand": {"now": {"unit": "today"}}}}, "op"),
+        ({"cmp": {"ref": "sys:created_at", "op": "gt", "operand": {"literal": "x"}}}, "day"),
     ],
 )
 async def test_a_filter_that_could_not_be_computed_is_refused(
@@ -229,7 +227,7 @@ async def test_a_filter_that_could_not_be_computed_is_refused(
     """On a new view and on an old one; the message names the filter."""
     with pytest.raises(InvalidRequest, match=says) as refused:
         await services.views.create(ANA, "w", "tbl", name="V", filter=filter)
-    assert refused.value.field == "filter"
+    assert (refused.value.field or "").startswith("filter")
     await services.views.create(ANA, "w", "tbl", name="V", id="v", filter=_cmp("field:owner"))
     with pytest.raises(InvalidRequest, match=says):
         await services.views.update(ANA, "w", "tbl", "v", filter=filter)

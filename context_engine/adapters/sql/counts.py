@@ -174,6 +174,9 @@ def _wanted(scope: VisibleScope, cap: int) -> _Queries:
         row = partial(_task_row, scope.task.facts.record_id or "", scope.task.row_in)
         wanted["task row", ""] = partial(row, titled=False)
         wanted["task title", ""] = partial(row, titled=True)
+    if scope.task is None and any(one.coordinate == "taskId" for one in scope.absent):
+        # The same steps as for a task whose row is out of sight: hidden tells what missing tells.
+        wanted["task row", ""] = lambda _: "0"
     return wanted
 
 

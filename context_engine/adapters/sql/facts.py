@@ -42,15 +42,16 @@ _DIALOGUE = """json_build_object(
     'message_count', c.message_count, 'total_chars', c.total_chars)"""
 
 _WANTED = """    SELECT unnest(:table_ids) AS id
-    UNION SELECT table_id FROM views WHERE id = :view_id AND workspace_id = :workspace_id
     UNION SELECT table_id FROM tasks
         WHERE workspace_id = :workspace_id AND (id = :task_id OR project_id = :project_id)
     UNION
 """
 """Tables that coordinates name."""
 
-_COORDINATES = f"""    'view_table_id', (SELECT table_id FROM views
-        WHERE id = :view_id AND workspace_id = :workspace_id),
+_COORDINATES = f"""    'view', (SELECT json_build_object(
+        'id', v.id, 'table_id', v.table_id, 'ownership', v.ownership, 'owner_id', v.owner_id)
+        FROM views v JOIN tables t ON t.id = v.table_id AND NOT t.trashed
+        WHERE v.id = :view_id AND v.workspace_id = :workspace_id),
     'project', (SELECT {_PROJECT} FROM projects p
         WHERE p.id = :project_id AND p.workspace_id = :workspace_id),
     'task', (SELECT json_build_object(

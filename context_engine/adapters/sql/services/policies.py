@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, get_args
+from typing import get_args
 from uuid import uuid4
 
 from pydantic import JsonValue
@@ -12,13 +12,11 @@ from sqlalchemy import delete, insert, select
 from context_engine import policy
 from context_engine.access import TableRole, VisibleTable
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services import fields, rights, rows
+from context_engine.adapters.sql.services import rights, rows, rules
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.cells import FieldSpec
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import PolicyChanged
 from context_engine.errors import InvalidRequest
-from context_engine.facts import FieldFacts
 
 ROLES: tuple[str, ...] = get_args(TableRole)
 """Roles that a way into a table can be held by."""
@@ -96,7 +94,7 @@ async def _checked(
     tx: Transaction, workspace_id: str, table: VisibleTable, wanted: policy.TablePolicies
 ) -> policy.TablePolicies:
     """The policies as stored: subjects exist, and all that is named is in the actor's sight."""
-    seen = await _seen_fields(tx, workspace_id, table, wanted)
+    seen = await rules.seen_fields(tx, workspace_id, table, [one.pred for one in wanted.policies])
     checked = policy.check(wanted, table.id, seen.get)
     for index, one in enumerate(wanted.policies):
         place = f"policies.{index}.subjects"
@@ -107,36 +105,6 @@ async def _checked(
         await rows.active_members(tx, workspace_id, named["user"], place)
         await _check_teams(tx, workspace_id, named["team"], place)
     return checked
-
-
-async def _seen_fields(
-    tx: Transaction, workspace_id: str, table: VisibleTable, wanted: policy.TablePolicies
-) -> Mapping[str, Mapping[str, FieldFacts]]:
-    """By table, the fields that the actor sees: of `table`, and of those that links and lookups
-    of the policies lead to."""
-    leads = {field.id: field.linked_table_id for field in table.fields}
-    named: set[str | None] = set()
-    for one in wanted.policies:
-        named |= {leads.get(linked.field) for linked in policy.links(one.pred)}
-        named |= {lookup.table for lookup in policy.attributes(one.pred)}
-    others = sorted(id for id in named if id is not None and id != table.id)
-    seen = [table, *await rights.tables_of(tx, workspace_id, others)]
-    return {one.id: await _fields_of(tx, one) for one in seen}
-
-
-async def _fields_of(tx: Transaction, table: VisibleTable) -> Mapping[str, FieldFacts]:
-    """The fields in sight. Of a user field, `cardinality` says whether it holds one or many."""
-    specs = await fields.specs(tx, table.id)
-    return {
-        field.id: field.model_copy(update={"cardinality": _many(specs[field.id])})
-        if field.type == "user"
-        else field
-        for field in table.fields
-    }
-
-
-def _many(spec: FieldSpec) -> Literal["one", "many"]:
-    return "many" if spec.options.get("multiple") is True else "one"
 
 
 async def _check_teams(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 from pydantic import JsonValue
 from pydantic.alias_generators import to_camel
@@ -12,7 +11,7 @@ from sqlalchemy import delete
 from context_engine import policy
 from context_engine.access import VisibleTable, VisibleView
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services import grants, rights, rows
+from context_engine.adapters.sql.services import grants, rights, rows, rules
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import Op, PolicyChanged, ViewChanged
@@ -61,7 +60,7 @@ class Views(Service):
                 ownership=ownership,
                 owner_id=actor_id,
                 position=await rows.next_position(tx, t.views, table_id),
-                filter=check_filter(table, filter),
+                filter=await check_filter(tx, workspace_id, table, filter),
                 hidden=_of_table(table, hidden, "hidden"),
                 field_order=_of_table(table, field_order, "fieldOrder"),
             )
@@ -101,7 +100,8 @@ class Views(Service):
                         *_of_table(table, given, to_camel(column)), *_unseen(table, stored)
                     ]  # fmt: skip
             if filter is not None:
-                values["filter"] = None if filter is True else check_filter(table, filter)
+                checked = None if filter is True else filter
+                values["filter"] = await check_filter(tx, workspace_id, table, checked)
             key = {"table_id": table_id, "id": view_id}
             version = await rows.raise_version(tx, "view", t.views, key, values, expected_version)
             _tell(tx, workspace_id, table_id, view_id, "updated", view.facts.ownership)
@@ -122,24 +122,19 @@ class Views(Service):
         return tx.written(view_id, version)
 
 
-def check_filter(table: VisibleTable, raw: JsonValue) -> JsonValue:
-    """The filter as stored. Raises `InvalidRequest` for what could not be computed."""
+async def check_filter(
+    tx: Transaction, workspace_id: str, table: VisibleTable, raw: JsonValue
+) -> JsonValue:
+    """The filter as stored. Raises `InvalidRequest` for what could not be computed, and for what
+    the actor does not see, as if it were missing."""
     if raw is None:
         return None
     try:
         pred = policy.parse(raw)
-        # Whoever looks decides on the operands: here only whether there is an answer at all.
-        policy.resolve(pred, policy.UserOperands(id="anyone", now=datetime.now(UTC)))
     except InvalidRequest as fault:
         raise InvalidRequest(fault.message, field="filter") from fault
-    except policy.Unresolvable as fault:
-        raise InvalidRequest(
-            f"{fault} cannot be computed yet; leave it out", field="filter"
-        ) from fault
-    if "sys:created_at" in policy.refs_read(pred):
-        raise InvalidRequest("sys:created_at cannot be computed yet; leave it out", field="filter")
-    _of_table(table, sorted(policy.fields_read(pred)), "filter")
-    return raw
+    seen = await rules.seen_fields(tx, workspace_id, table, [pred])
+    return policy.dump(policy.check_predicate(pred, table.id, seen.get, "filter"))
 
 
 def _of_table(table: VisibleTable, field_ids: Iterable[str], place: str) -> list[str]:
