@@ -87,6 +87,7 @@ _TYPES: dict[str, TypeEngine[Any]] = {
             "organization_id",
             "workflow_id",
             "conversation_id",
+            "count_ms",
         ),
         Text(),
     ),
@@ -248,7 +249,8 @@ SELECT (SELECT coalesce(json_agg(json_build_object(
     'id', l.id, 'name', l.name, 'policy_default', l.policy_default, 'policies', {_POLICIES},
     'fields', {_FIELDS}, 'field_permissions', {_PERMISSIONS}, 'views', {_VIEWS})
     ORDER BY l.position, l.id), '[]') FROM live l)::text
-FROM set_config('plan_cache_mode', 'force_custom_plan', true)
+FROM set_config('plan_cache_mode', 'force_custom_plan', true) AS plans, set_config(
+    'statement_timeout', coalesce(:count_ms, current_setting('statement_timeout')), true) AS times
 """)  # noqa: S608 - the parts are constants of this module
 """Tables asked for by id; those that they link to and that link to them without a field of their
 own; those that computed fields are made of, through any number of steps; and those that policies

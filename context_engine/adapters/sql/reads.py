@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from context_engine.access import Attributes, VisibleScope
 from context_engine.adapters.sql.attributes import attributes
-from context_engine.adapters.sql.counts import BEFORE_COUNTS, COUNT_CAP, counted
+from context_engine.adapters.sql.counts import BEFORE_COUNTS, COUNT_CAP, COUNT_MS, counted
 from context_engine.adapters.sql.driver import InTransaction, Reader, driver_of
 from context_engine.adapters.sql.facts import DIALOGUE, FACTS, TABLES
 from context_engine.adapters.sql.faults import database_faults
@@ -42,9 +42,13 @@ BEGIN = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SAVEPOINT {BEFORE_COU
 class SqlReads:
     """`DomainReads` over one connection."""
 
-    def __init__(self, reader: Reader, *, count_cap: int = COUNT_CAP) -> None:
-        """`count_cap`: how far rows are counted."""
+    def __init__(
+        self, reader: Reader, *, count_cap: int = COUNT_CAP, count_ms: int | None = None
+    ) -> None:
+        """`count_cap`: how far rows are counted. `count_ms`: the longest time of a statement that
+        counts, which holds until the transaction ends; None for the connection's own."""
         self._reader, self._count_cap = reader, count_cap
+        self._count_ms = None if count_ms is None else str(count_ms)
 
     @classmethod
     def within(cls, connection: AsyncConnection) -> SqlReads:
@@ -85,6 +89,7 @@ class SqlReads:
             "team_ids": list(facts.team_ids),
             "table_ids": list(ids),
             "view_id": at.view_id,
+            "count_ms": self._count_ms,
         }
         async with database_faults():
             row = await self._reader.fetchrow(TABLES.sql, *(values[name] for name in TABLES.names))
@@ -134,7 +139,7 @@ class SqlDomain:
         async with database_faults(), driver_of(self._engine) as driver:
             await driver.execute(BEGIN)
             try:
-                yield SqlReads(driver, count_cap=self._count_cap)
+                yield SqlReads(driver, count_cap=self._count_cap, count_ms=COUNT_MS)
             except Rejected:
                 await driver.execute("ROLLBACK")
                 raise

@@ -1,0 +1,89 @@
+"""Counts: up to a cap, in one statement; where that takes too long, as many as time allows."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from context_engine.adapters.sql import counts as c
+from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.reads import SqlDomain, SqlReads
+from context_engine.keys import Coordinates
+from context_engine.models.sections import Count
+from context_engine.ports import Counts
+from context_engine.reading import visible
+from tests.support.world import Statements, World
+
+
+@pytest.fixture
+async def world(database: AsyncEngine) -> World:
+    made = World(database)
+    await made.furnish(tables=2)
+    return made
+
+
+def at(*tables: str, **more: str) -> Coordinates:
+    return Coordinates("w", "ana", table_ids=tables, **more)  # type: ignore[arg-type]
+
+
+async def counted(domain: SqlDomain, where: Coordinates) -> Counts:
+    async with domain.snapshot() as reads:
+        return await reads.counts(await visible(reads, where))
+
+
+@pytest.mark.parametrize(
+    ("cap", "said"),
+    [
+        (9, Count(value=9, exact=False)),
+        (10, Count(value=10, exact=True)),
+        (11, Count(value=10, exact=True)),
+    ],
+)
+async def test_a_count_is_exact_up_to_the_cap(world: World, cap: int, said: Count) -> None:
+    """Beyond it there are more, and nobody counted how many."""
+    found = await counted(SqlDomain(world.database, count_cap=cap), at("t0"))
+    assert found.tables["t0"] == said
+    assert not found.passing
+
+
+async def _slow(world: World) -> None:
+    """Whoever reads rows of `t1` waits for each: a rule of the database's own, behind our back."""
+    async with world.database.begin() as connection:
+        await connection.execute(text("ALTER TABLE records RENAME TO stored_records"))
+        await connection.execute(
+            text(
+                "CREATE VIEW records AS SELECT * FROM stored_records"
+                " WHERE table_id <> 't1' OR pg_sleep(0.2) IS NOT NULL"
+            )
+        )
+
+
+async def test_what_takes_too_long_is_missing_and_the_rest_is_there(world: World) -> None:
+    """Asked for one by one, in the same snapshot and within a time for all; none over its bound."""
+    await world.add(t.projects, {"id": "p", "name": "P", "workspace_id": "w"})
+    domain = SqlDomain(world.database)
+    await _slow(world)
+    async with Statements(world.database) as statements:
+        found = await counted(domain, at("t0", "t1", project_id="p"))
+    assert found.passing
+    assert found.tables["t0"] == Count.of(10)
+    assert found.tables["t1"] == Count.missing(c.TOO_SLOW)
+    assert found.project_tasks == Count.of(0)
+    assert len([one for one in statements.seen if "count(*)" in one]) >= 3
+
+
+async def test_the_time_for_all_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With none left, nothing more is asked, and what is not had says so."""
+    monkeypatch.setattr(c, "ONE_BY_ONE_MS", 0)
+    await _slow(world)
+    found = await counted(SqlDomain(world.database), at("t0", "t1"))
+    assert found.tables == dict.fromkeys(("t0", "t1"), Count.missing(c.TOO_SLOW))
+
+
+async def test_a_write_keeps_its_own_time(world: World) -> None:
+    """Rights that are read within it do not shorten what follows."""
+    async with world.database.connect() as connection:
+        before = await connection.scalar(text("SHOW statement_timeout"))
+        await visible(SqlReads.within(connection), at("t0"))
+        assert await connection.scalar(text("SHOW statement_timeout")) == before
