@@ -143,8 +143,8 @@ class _Checker:
         known = self.fields or {}
         if field_id not in known:
             raise InvalidRequest(
-                f"the table has no such field, and a policy that names a missing field denies"
-                f" all; {among(field_id, known)}",
+                f"the table has no such field, and a condition on a missing field denies all;"
+                f" {among(field_id, known)}",
                 field=place,
             )
         return known[field_id]

@@ -341,5 +341,5 @@ async def test_links_join_both_sides_and_tell_of_both(services: DomainServices) 
     with pytest.raises(NotFound, match="record 'gone'"):
         await services.links.set(BEN, "w", "tbl", "to-other", "r1", ["gone"])
     await _grant(services, ANA, subject_id=BEN, scope_id="other", role="none")
-    with pytest.raises(NotFound, match="table 'other'"):
+    with pytest.raises(NotPermitted, match="field 'to-other' leads out"):
         await services.links.set(BEN, "w", "tbl", "to-other", "r1", ["o1"])

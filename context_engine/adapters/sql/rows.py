@@ -17,9 +17,9 @@ def rows_of(table: VisibleTable, showing: Collection[str] = ()) -> ColumnElement
     return as_condition(lambda binds: live_rows(table.id, table.showing(showing), binds))
 
 
-def in_sight(table: VisibleTable) -> ColumnElement[bool]:
-    """Records in sight by some way, if they are live and of `table`: which is not asked here."""
-    return as_condition(lambda binds: any_row_set_sql(table.rows, binds))
+def held_by(way: Way) -> ColumnElement[bool]:
+    """Records that a way holds, if they are live and of its table: which is not asked here."""
+    return as_condition(lambda binds: any_row_set_sql((way.rows,), binds))
 
 
 def way_rows(table: VisibleTable, way: Way) -> ColumnElement[bool]:

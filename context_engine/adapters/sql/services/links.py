@@ -15,6 +15,7 @@ from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.rows import rows_of
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.cells_in_sight import seen_records, table_to_edit
 from context_engine.adapters.sql.services.dependents import tell_field
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import (
@@ -23,7 +24,7 @@ from context_engine.changes import (
     RecordsChanged,
     RelationChanged,
 )
-from context_engine.errors import InvalidRequest, NotFound
+from context_engine.errors import InvalidRequest, NotPermitted
 from context_engine.facts import FieldFacts
 
 Targets = Mapping[str, Sequence[str]]
@@ -84,8 +85,11 @@ class Links(Service):
     ) -> tuple[Written, ...]:
         """Replaces what several records link to; all of them must be in the actor's sight."""
         async with self._writer.transaction(actor_id, workspace_id) as tx:
-            table = await rights.on_table(tx, workspace_id, table_id, "editor")
-            await seen_records(tx, table, targets, lock=True)
+            table = await table_to_edit(tx, workspace_id, table_id)
+            seen = await seen_records(tx, table, targets, lock=True)
+            link_field(table, field_id)
+            for record in seen.values():
+                record.demand((field_id,))
             await write_links(tx, workspace_id, table, field_id, targets)
             versions = await _touch(tx, targets)
             for chunk in chunks(list(targets)):
@@ -140,17 +144,23 @@ async def _add_field(
 async def write_links(
     tx: Transaction, workspace_id: str, table: VisibleTable, field_id: str, targets: Targets
 ) -> None:
-    """Replaces the links of the records of `table`, which the caller has shown to be in sight."""
-    field = _link_field(table, field_id)
+    """Replaces the links of the records of `table`, whose cells in the field the caller has shown
+    to be the actor's to write.
+
+    Links that lead out of the actor's sight stay, unless the field takes one only.
+    """
+    field = link_field(table, field_id)
     linked_table_id = cast("str", field.linked_table_id)
     wanted = {record: list(dict.fromkeys(to)) for record, to in targets.items()}
     if field.cardinality == "one" and any(len(to) > 1 for to in wanted.values()):
         raise InvalidRequest("takes one record; link to one", field=f"links.{field_id}")
-    linked = await rights.on_table(tx, workspace_id, linked_table_id, "viewer")
+    linked = await rights.table_in_sight(tx, workspace_id, linked_table_id)
+    if linked is None:  # its id is not told
+        raise NotPermitted(f"link field {field_id!r} leads out of the actor's sight")
     joined = {to for ids in wanted.values() for to in ids}
     await seen_records(tx, linked, joined)
     back = field.linked_field_id
-    await _remove(tx, field_id, back, wanted)
+    await _remove(tx, field_id, back, wanted, None if field.cardinality == "one" else linked)
     pairs = [(record, to) for record, ids in wanted.items() for to in ids]
     values = [_link(workspace_id, field_id, a, b) for a, b in pairs]
     if back is not None:
@@ -180,44 +190,32 @@ def _link(workspace_id: str, field_id: str, a: str, b: str) -> dict[str, str]:
 
 
 async def _remove(
-    tx: Transaction, field_id: str, back: str | None, record_ids: Collection[str]
+    tx: Transaction,
+    field_id: str,
+    back: str | None,
+    record_ids: Collection[str],
+    within: VisibleTable | None,
 ) -> None:
+    """Removes the links of these records, on both sides; `within`: those to rows in sight alone."""
     links, ids = t.links.c, list(record_ids)
-    await tx.connection.execute(
-        delete(t.links).where(links.field_id == field_id, links.from_record_id.in_(ids))
-    )
+    sides = [(field_id, links.from_record_id, links.to_record_id)]
     if back is not None:
-        await tx.connection.execute(
-            delete(t.links).where(links.field_id == back, links.to_record_id.in_(ids))
-        )
+        sides.append((back, links.to_record_id, links.from_record_id))
+    for side, near, far in sides:
+        gone = delete(t.links).where(links.field_id == side, near.in_(ids))
+        if within is not None:
+            gone = gone.where(far.in_(select(t.records.c.id).where(rows_of(within))))
+        await tx.connection.execute(gone)
 
 
-def _link_field(table: VisibleTable, field_id: str) -> FieldFacts:
+def link_field(table: VisibleTable, field_id: str) -> FieldFacts:
+    """A link field in sight. Raises `InvalidRequest`."""
     for field in table.fields:
         if field.id == field_id and field.linked_table_id is not None:
             return field
     raise InvalidRequest(
         f"table {table.id!r} has no link field {field_id!r}; leave it out", field="links"
     )
-
-
-async def seen_records(
-    tx: Transaction, table: VisibleTable, record_ids: Collection[str], *, lock: bool = False
-) -> dict[str, int]:
-    """The versions of these live records. Raises `NotFound` for the first out of sight.
-
-    Locked in the order of their ids, so that two batches do not wait for each other.
-    """
-    if not record_ids:
-        return {}
-    r = t.records.c
-    query = select(r.id, r.version).where(r.id.in_(set(record_ids)), rows_of(table)).order_by(r.id)
-    found = await tx.connection.execute(query.with_for_update() if lock else query)
-    versions: dict[str, int] = {row.id: row.version for row in found}
-    for record_id in record_ids:
-        if record_id not in versions:
-            raise NotFound("record", record_id)
-    return versions
 
 
 async def _touch(tx: Transaction, record_ids: Collection[str]) -> dict[str, int]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import JsonValue
-from sqlalchemy import Text, and_, bindparam, func, insert, select, update
+from sqlalchemy import Row, Text, and_, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from context_engine.access import VisibleTable
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.rows import in_sight, rows_of
-from context_engine.adapters.sql.services import fields, rights, rows
+from context_engine.adapters.sql.rows import held_by, rows_of
+from context_engine.adapters.sql.services import cells_in_sight, fields, rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells import WRITTEN, FieldSpec, check_cells, users_in
-from context_engine.adapters.sql.services.links import chunks, seen_records, write_links
+from context_engine.adapters.sql.services.cells_in_sight import own_way
+from context_engine.adapters.sql.services.links import chunks, write_links
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import RecordsChanged
 from context_engine.errors import InvalidRequest, NotFound
@@ -44,6 +45,7 @@ class Record:
     id: str
     version: int
     cells: dict[str, JsonValue]
+    """Those in sight: a way in that holds the record shows their fields."""
     created_by: str | None
 
 
@@ -60,12 +62,17 @@ class Records(Service):
         """The records in the actor's sight, by id, `after` one of them."""
         r = t.records.c
         async with self._writer.transaction(actor_id) as tx:
-            table = await rights.on_table(tx, workspace_id, table_id, "viewer")
-            query = select(t.records).where(rows_of(table)).order_by(r.id).limit(limit)
+            table = await rights.seen_table(tx, workspace_id, table_id)
+            query = (
+                select(t.records, *cells_in_sight.columns(table))
+                .where(rows_of(table))
+                .order_by(r.id)
+                .limit(limit)
+            )
             found = await tx.connection.execute(
                 query if after is None else query.where(r.id > after)
             )
-        return [Record(row.id, row.version, row.cells, row.created_by) for row in found]
+        return [_record(table, row) for row in found]
 
     async def create(
         self,
@@ -89,8 +96,11 @@ class Records(Service):
         ids = [rows.given_or_new(record.id) for record in records]
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await rights.on_table(tx, workspace_id, table_id, "editor")
-            known = await writable(tx, table)
+            known = await _values(tx, table)
             checked = [_full(check_cells(known, record.cells)) for record in records]
+            named = {id for record in records for id in (*record.cells, *record.links)}
+            seen = {field.id for field in table.fields}
+            cells_in_sight.demand_fields(own_way(table).writable, sorted(named & seen))
             await _check_users(tx, workspace_id, known, checked)
             new = [
                 {
@@ -139,18 +149,20 @@ class Records(Service):
         """Updates at most 1,000 records, all or none."""
         _bounded(changes)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
-            table = await rights.on_table(tx, workspace_id, table_id, "editor")
-            versions = await seen_records(tx, table, changes, lock=True)
+            table = await cells_in_sight.table_to_edit(tx, workspace_id, table_id)
+            seen = await cells_in_sight.seen_records(tx, table, changes, lock=True)
             for record_id, expected in (expected_versions or {}).items():
-                rows.expect("record", record_id, versions[record_id], expected)
-            known = await writable(tx, table)
+                rows.expect("record", record_id, seen[record_id].version, expected)
+            known = await _values(tx, table)
             checked = {id: check_cells(known, cells) for id, cells in changes.items()}
+            for id, cells in checked.items():
+                seen[id].demand(sorted(cells))
             await _check_users(tx, workspace_id, known, list(checked.values()))
             if checked:
                 await _write(tx, checked)
             written = sorted({field_id for cells in checked.values() for field_id in cells})
             _tell(tx, workspace_id, table_id, list(changes), "updated", tuple(written))
-        return tuple(tx.written(id, versions[id] + 1) for id in changes)
+        return tuple(tx.written(id, seen[id].version + 1) for id in changes)
 
     async def delete(
         self,
@@ -165,17 +177,17 @@ class Records(Service):
         _bounded(record_ids)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await rights.on_table(tx, workspace_id, table_id, "editor")
-            versions = await seen_records(tx, table, record_ids, lock=True)
+            seen = await cells_in_sight.own_records(tx, table, record_ids)
             for record_id in record_ids:
-                rows.expect("record", record_id, versions[record_id], expected_version)
+                rows.expect("record", record_id, seen[record_id].version, expected_version)
             await _set_deleted(tx, record_ids, deleted=True)
             _tell(tx, workspace_id, table_id, list(record_ids), "deleted")
-        return tuple(tx.written(id, versions[id] + 1) for id in record_ids)
+        return tuple(tx.written(id, seen[id].version + 1) for id in record_ids)
 
     async def restore(
         self, actor_id: str, workspace_id: str, table_id: str, record_ids: Sequence[str]
     ) -> tuple[Written, ...]:
-        """Brings deleted records back that the actor would see."""
+        """Brings deleted records back that the actor's role on the table would show."""
         _bounded(record_ids)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await rights.on_table(tx, workspace_id, table_id, "editor")
@@ -190,7 +202,14 @@ def _bounded(batch: Sequence[object] | Mapping[str, object]) -> None:
         raise InvalidRequest(f"more than {MOST}; send several calls", field="records")
 
 
-async def writable(tx: Transaction, table: VisibleTable) -> dict[str, FieldSpec]:
+def _record(table: VisibleTable, row: Row[Any]) -> Record:
+    ways = cells_in_sight.ways_of(table, row)
+    seen = frozenset[str]().union(*(way.field_ids for way in ways))
+    cells = {id: value for id, value in row.cells.items() if id in seen}
+    return Record(row.id, row.version, cells, row.created_by)
+
+
+async def _values(tx: Transaction, table: VisibleTable) -> dict[str, FieldSpec]:
     """The fields in sight whose cells are values; links are written apart."""
     seen = {one.id for one in table.fields}
     known = await fields.specs(tx, table.id)
@@ -250,7 +269,7 @@ async def _deleted_records(
     tx: Transaction, table: VisibleTable, record_ids: Sequence[str]
 ) -> dict[str, int]:
     r = t.records.c
-    gone = and_(r.table_id == table.id, r.deleted_at.is_not(None), in_sight(table))
+    gone = and_(r.table_id == table.id, r.deleted_at.is_not(None), held_by(own_way(table)))
     query = select(r.id, r.version).where(r.id.in_(record_ids), gone).order_by(r.id)
     found = await tx.connection.execute(query.with_for_update())
     versions: dict[str, int] = {row.id: row.version for row in found}

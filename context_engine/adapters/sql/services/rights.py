@@ -77,12 +77,18 @@ async def in_workspace(
     return seen
 
 
+async def seen_table(tx: Transaction, workspace_id: str, table_id: str) -> VisibleTable:
+    """The table as the actor sees it, by whatever way. Raises `NotFound`."""
+    (table,) = (await scope(tx, workspace_id, table_ids=(table_id,))).tables
+    return table
+
+
 async def on_table(tx: Transaction, workspace_id: str, table_id: str, needed: Role) -> VisibleTable:
     """The table as the actor sees it, for what takes the role `needed` on it.
 
     Raises `NotFound` where it is out of sight, `NotPermitted` under the role.
     """
-    (table,) = (await scope(tx, workspace_id, table_ids=(table_id,))).tables
+    table = await seen_table(tx, workspace_id, table_id)
     demand(role_on(table), needed, f"table {table_id!r}")
     return table
 

@@ -50,8 +50,7 @@ async def demand_admin(tx: Transaction, workspace_id: str, table_id: str | None)
     """
     held = (await rights.scope(tx, workspace_id)).role
     if held != "admin" and table_id is not None:
-        (table,) = (await rights.scope(tx, workspace_id, table_ids=(table_id,))).tables
-        held = rights.role_on(table)
+        held = rights.role_on(await rights.seen_table(tx, workspace_id, table_id))
     where = "the workspace" if table_id is None else "the table"
     rights.demand(held, "admin", where)
     return held

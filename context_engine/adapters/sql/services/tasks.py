@@ -8,10 +8,10 @@ from context_engine.access import VisibleScope
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.links import seen_records
+from context_engine.adapters.sql.services.cells_in_sight import seen_records
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import Op, TaskChanged
-from context_engine.errors import InvalidRequest, NotFound
+from context_engine.errors import InvalidRequest, NotFound, NotPermitted
 
 
 class Tasks(Service):
@@ -36,7 +36,7 @@ class Tasks(Service):
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             await rights.in_workspace(tx, workspace_id, "editor", project_id=project_id)
             if table_id is not None and record_id is not None:
-                table = await rights.on_table(tx, workspace_id, table_id, "viewer")
+                table = await rights.seen_table(tx, workspace_id, table_id)
                 await seen_records(tx, table, (record_id,))
             await _check_assignee(tx, workspace_id, assignee_id)
             await rows.add(
@@ -68,7 +68,10 @@ class Tasks(Service):
         due_on: str | None = None,
         expected_version: int | None = None,
     ) -> Written:
-        """None stays. A task may move to another project in sight."""
+        """None stays. A task may move to another project in sight.
+
+        Who may not see the primary field of its row does not see its title, nor write it.
+        """
         values = rows.only_given(
             title=None if title is None else rows.named(title, "title"),
             project_id=project_id,
@@ -77,7 +80,12 @@ class Tasks(Service):
             due_on=rows.iso_date(due_on, "dueOn"),
         )
         async with self._writer.transaction(actor_id, workspace_id) as tx:
-            seen = await _seen(tx, workspace_id, task_id, project_id)
+            seen, titled = await _seen(tx, workspace_id, task_id, project_id)
+            if title is not None and not titled:
+                raise NotPermitted(
+                    "the title is out of the actor's sight, as the row's primary field is;"
+                    " ask an admin of the table"
+                )
             await _check_assignee(tx, workspace_id, assignee_id)
             version = await rows.raise_version(
                 tx, "task", t.tasks, {"id": task_id}, values, expected_version
@@ -87,7 +95,7 @@ class Tasks(Service):
 
     async def delete(self, actor_id: str, workspace_id: str, task_id: str) -> Written:
         async with self._writer.transaction(actor_id, workspace_id) as tx:
-            seen = await _seen(tx, workspace_id, task_id, None)
+            seen, _ = await _seen(tx, workspace_id, task_id, None)
             gone = await tx.connection.execute(
                 delete(t.tasks).where(t.tasks.c.id == task_id).returning(t.tasks.c.version)
             )
@@ -98,20 +106,22 @@ class Tasks(Service):
 
 async def _seen(
     tx: Transaction, workspace_id: str, task_id: str, project_id: str | None
-) -> VisibleScope:
-    """The scope of a task whose project and row the actor sees, locked against other writers."""
+) -> tuple[VisibleScope, bool]:
+    """The scope of a task whose project and row the actor sees, locked against other writers; and
+    whether its title is in sight, as the primary field of its row is."""
     await rows.find(tx, t.tasks, t.tasks.c.id == task_id, lock=True)
     seen = await rights.in_workspace(
         tx, workspace_id, "editor", task_id=task_id, project_id=project_id
     )
     task = seen.task
     assert task is not None, "access raises where the task is out of sight"
-    if task.row_in is not None and task.facts.record_id is not None:
-        try:
-            await seen_records(tx, task.row_in, (task.facts.record_id,))
-        except NotFound as fault:
-            raise NotFound("task", task_id) from fault
-    return seen
+    if task.row_in is None or task.facts.record_id is None:
+        return seen, True
+    try:
+        (row,) = (await seen_records(tx, task.row_in, (task.facts.record_id,))).values()
+    except NotFound as fault:
+        raise NotFound("task", task_id) from fault
+    return seen, any(field.primary and field.id in row.field_ids for field in task.row_in.fields)
 
 
 def _project_of(scope: VisibleScope) -> str | None:
