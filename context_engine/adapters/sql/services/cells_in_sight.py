@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, select
+from sqlalchemy import ColumnElement, Row, case, false, select, true
 
 from context_engine.access import RANK, VisibleTable, Way
 from context_engine.adapters.sql import tables as t
@@ -78,7 +78,10 @@ def columns(table: VisibleTable) -> list[ColumnElement[bool]]:
     """For each way, whether it holds a record: beside the other columns of a query."""
     if len(table.ways) == 1:
         return []  # a record in sight is held by it
-    return [way_rows(table, way).label(f"way_{n}") for n, way in enumerate(table.ways)]
+    return [
+        case((way_rows(table, way), true()), else_=false()).label(f"way_{n}")
+        for n, way in enumerate(table.ways)
+    ]
 
 
 def ways_of(table: VisibleTable, row: Row[Any]) -> tuple[Way, ...]:
