@@ -211,6 +211,29 @@ async def test_a_changed_field_names_the_tables_that_are_computed_from_it(
     assert told(linked) == [("b", "c")]
 
 
+async def test_what_is_computed_from_a_deleted_field_is_nobodys(
+    services: DomainServices, database: AsyncEngine
+) -> None:
+    """It stays, out of everyone's sight, until an ADMIN removes it or the source is back."""
+    await services.tables.create(ANA, "w", name="Far", id="far", primary_id="far-name")
+    await services.fields.create(ANA, "w", "far", name="Made", type="text", id="made")
+    await _made_of(database, "made", ("tbl", "n"))
+    await _permit(services, ANA, "n")
+
+    async def sees(who: str) -> bool:
+        return "made" in (await services.tables.show(who, "w", "far")).names
+
+    assert (await sees(ANA), await sees(VIC)) == (True, False)
+    await services.fields.delete(ANA, "w", "tbl", "n")
+    assert not await sees(ANA)
+    await services.fields.create(ANA, "w", "tbl", name="N", type="number", id="n")
+    assert await sees(VIC), "what was said of the one before ended with it"
+    await services.fields.delete(ANA, "w", "tbl", "n")
+    with pytest.raises(NotFound, match="field 'made'"):
+        await services.fields.delete(BUD, "w", "far", "made")
+    await services.fields.delete(ANA, "w", "far", "made")
+
+
 # -- views -------------------------------------------------------------------------------------
 
 
