@@ -133,6 +133,15 @@ def policy_set(
     "op": "eq", "operand": {"user": "id"}}}, {"cmp": {"ref": "field:fld-task-assignee",
     "op": "eq", "operand": {"user": "id"}}}]}}]}' |
     context-engine domain policy set --table tbl-tasks -
+
+    Another predicate: nothing that is due after today in Berlin, and only tasks of projects that
+    are open. `now` takes today or week, and without a zone the user's own; `linkedAny` follows
+    one link field:
+
+    {"all": [{"not": {"cmp": {"ref": "field:fld-task-due", "op": "gt", "operand": {"now":
+    {"unit": "today", "tz": "Europe/Berlin"}}}}}, {"linkedAny": {"field": "fld-task-project",
+    "pred": {"cmp": {"ref": "field:fld-project-status", "op": "eq", "operand": {"literal":
+    "open"}}}}}]}
     """
     wanted = _json_of(file)
     write(
