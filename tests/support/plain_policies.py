@@ -16,6 +16,10 @@ from zoneinfo import ZoneInfo
 from context_engine import policy as p
 
 
+class Unresolved(Exception):
+    """The user has no such thing."""
+
+
 @dataclass(frozen=True)
 class Row:
     id: str
@@ -34,7 +38,7 @@ class Person:
     id: str
     email: str | None = None
     teams: tuple[str, ...] = ()
-    zone: str = "UTC"
+    zone: str | None = "UTC"
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -46,17 +50,27 @@ class World:
     links: Mapping[tuple[str, str], list[str]] = field(default_factory=dict)
     leads: Mapping[str, str] = field(default_factory=dict)
 
+    def passing(self, pred: p.Pred, table: str, who: Person) -> set[str] | None:
+        """The rows of a table for which `pred` holds; None where it cannot be told."""
+        try:
+            every = {id: self.holds(pred, row, who) for id, row in self.rows.items()
+                     if row.table == table}  # fmt: skip
+        except Unresolved:
+            return None
+        return {id for id, holds in every.items() if holds}
+
     def holds(self, pred: p.Pred, row: Row, who: Person) -> bool:
         match pred:
             case bool():
                 return pred
             case p.All(all=parts):
-                return all(self.holds(part, row, who) for part in parts)
+                return all(self._each(parts, row, who))
             case p.Any_(any=parts):
-                return any(self.holds(part, row, who) for part in parts)
+                return any(self._each(parts, row, who))
             case p.Not(not_=inner):
                 return not self.holds(inner, row, who)
             case p.LinkedAny(linked_any=linked):
+                self.holds(linked.pred, row, who)  # what cannot be told cannot, wherever links lead
                 found = [self.rows[id] for id in self.links.get((linked.field, row.id), [])]
                 return any(
                     self.holds(linked.pred, one, who)
@@ -67,9 +81,17 @@ class World:
                 return self._compared(c, row, who)
         raise AssertionError(pred)
 
+    def _each(self, parts: tuple[p.Pred, ...], row: Row, who: Person) -> list[bool]:
+        """All of them: what cannot be told cannot, whatever the others say."""
+        return [self.holds(part, row, who) for part in parts]
+
     def _compared(self, c: p.Comparison, row: Row, who: Person) -> bool:
+        if c.op in ("empty", "not_empty"):
+            return blank(value_of(c.ref, row)) == (c.op == "empty")
         if isinstance(c.operand, p.OfNow):
-            zone = ZoneInfo(c.operand.now.tz or who.zone)
+            if (name := c.operand.now.tz or who.zone) is None:
+                raise Unresolved
+            zone = ZoneInfo(name)
             day = who.now.astimezone(zone).date()
             if c.operand.now.unit == "week":
                 day -= timedelta(days=day.weekday())
@@ -83,6 +105,8 @@ class World:
             case p.OfUser(user="id"):
                 return who.id
             case p.OfUser(user="email_norm"):
+                if who.email is None:
+                    raise Unresolved
                 return who.email
             case p.OfUser(user="team_ids"):
                 return list(who.teams)
@@ -146,10 +170,6 @@ def local_day(value: Any, zone: ZoneInfo) -> date | None:
 
 def with_day(value: Any, op: str, day: date, zone: ZoneInfo) -> bool:
     found = local_day(value, zone)
-    if op == "empty":
-        return blank(value)
-    if op == "not_empty":
-        return not blank(value)
     if op == "ne":
         return found != day
     return found is not None and ORDER[op](found, day)
@@ -171,8 +191,6 @@ def blank(value: Any) -> bool:
 
 
 def compared(value: Any, op: str, operand: Any) -> bool:
-    if op in ("empty", "not_empty"):
-        return blank(value) == (op == "empty")
     if operand is None:
         return False
     opposite = {"ne": "eq", "not_in": "in", "has_none": "has_any"}.get(op)

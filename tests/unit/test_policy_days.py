@@ -125,11 +125,11 @@ def test_a_day_that_begins_twice() -> None:
 
 
 def test_the_operands_zone_comes_before_the_users() -> None:
-    """And without either it is UTC."""
+    """Without either, nobody knows which day it is."""
     late = datetime(2026, 1, 1, 23, tzinfo=UTC)
     tokyo, berlin = "Asia/Tokyo", "Europe/Berlin"
-    assert day(now_is("today"), user(late)) == date(2026, 1, 1)
     assert day(now_is("today"), user(late, tokyo)) == date(2026, 1, 2)
+    assert day(now_is("today", "UTC"), user(late, tokyo)) == date(2026, 1, 1)
     assert end(now_is("today"), user(late, berlin)) == datetime(2026, 1, 2, 23, tzinfo=UTC)
     assert end(now_is("today", tokyo), user(late, berlin)) == datetime(2026, 1, 2, 15, tzinfo=UTC)
 
@@ -145,14 +145,14 @@ def test_the_earliest_of_several_ends_the_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "zone", ["", "Mars/Base", "../../etc/passwd", "America", "Europe/Berlin\x00", "x" * 5000, "é"]
+    "zone",
+    [None, "", "Mars/Base", "../../etc/passwd", "America", "Europe/Berlin\x00", "x" * 5000, "é"],
 )
-def test_a_zone_that_does_not_exist_denies(zone: str) -> None:
-    """In the predicate and at the user; nothing else is raised."""
+def test_a_zone_that_does_not_exist_denies(zone: str | None) -> None:
+    """In the predicate and at the user, who may have none; nothing else is raised."""
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    assert policy.zone_of(zone) is None
-    asked = [(now_is("today", zone), user(noon))]
-    asked += [(now_is("today"), user(noon, zone))] if zone else []
+    asked = [(now_is("today"), user(noon, zone))]
+    asked += [(now_is("today", zone), user(noon, "UTC"))] if zone is not None else []
     for pred, operands in asked:
         with pytest.raises(policy.Unresolvable):
             policy.resolve(pred, operands)

@@ -159,11 +159,23 @@ def test_operands_become_literals(operand: Any, literal: Any) -> None:
     assert json.dumps(resolved.model_dump(mode="json")).count(f'"operand": {wanted}') == 2
 
 
-def test_no_address_is_null() -> None:
-    """Also one of no characters, which would be that of every empty cell."""
-    for email in (None, ""):
-        pred = policy.parse(cmp("field:f", operand={"user": "email_norm"}))
-        resolved = policy.resolve(pred, operands(email_norm=email))
+@pytest.mark.parametrize("email", [None, ""])
+def test_who_has_no_address_is_denied(email: str | None) -> None:
+    """As a null it would hold for nobody, and under `not` for everybody."""
+    for op in ("eq", "ne"):
+        pred = policy.parse({"not": cmp("field:f", op, {"user": "email_norm"})})
+        with pytest.raises(policy.Unresolvable):
+            policy.resolve(pred, operands(email_norm=email))
+
+
+@pytest.mark.parametrize("op", ["empty", "not_empty"])
+def test_what_compares_with_nothing_asks_for_nothing(op: str) -> None:
+    """Whatever operand stands beside it."""
+    for operand in (ATTR, {"user": "email_norm"}, {"now": {"unit": "today", "tz": "Mars/Base"}}):
+        pred = policy.parse(cmp("field:f", op, operand))
+        assert policy.attributes(pred) == frozenset()
+        assert policy.until(pred, operands()) is None
+        resolved = policy.resolve(pred, operands(email_norm=None))
         assert [c.operand for c in policy.comparisons(resolved)] == [policy.Literal_(literal=None)]
 
 
