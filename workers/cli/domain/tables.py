@@ -126,6 +126,14 @@ def policy_set(
 ) -> None:
     """Replaces the row policies of a table: all of them, so `get` them first.
 
+    A predicate with a day and a link, for tasks that are due by today in Berlin (without a zone:
+    in the user's) and belong to a running project:
+
+    {"all": [{"cmp": {"ref": "field:fld-task-due", "op": "lte", "operand": {"now": {"unit":
+    "today", "tz": "Europe/Berlin"}}}}, {"linkedAny": {"field": "fld-task-project", "pred":
+    {"cmp": {"ref": "field:fld-project-status", "op": "eq", "operand": {"literal":
+    "Running"}}}}}]}
+
     The demo's own, under which a viewer sees the tasks assigned to them or made by them:
 
     Example: echo '{"default": "show_all", "policies": [{"mode": "restrictive", "subjects":
@@ -133,15 +141,6 @@ def policy_set(
     "op": "eq", "operand": {"user": "id"}}}, {"cmp": {"ref": "field:fld-task-assignee",
     "op": "eq", "operand": {"user": "id"}}}]}}]}' |
     context-engine domain policy set --table tbl-tasks -
-
-    Another predicate: nothing that is due after today in Berlin, and only tasks of projects that
-    are open. `now` takes today or week, and without a zone the user's own; `linkedAny` follows
-    one link field:
-
-    {"all": [{"not": {"cmp": {"ref": "field:fld-task-due", "op": "gt", "operand": {"now":
-    {"unit": "today", "tz": "Europe/Berlin"}}}}}, {"linkedAny": {"field": "fld-task-project",
-    "pred": {"cmp": {"ref": "field:fld-project-status", "op": "eq", "operand": {"literal":
-    "open"}}}}}]}
     """
     wanted = _json_of(file)
     write(
