@@ -33,7 +33,9 @@ from context_engine.policy.grammar import (
     links,
 )
 
-DATED = frozenset({"eq", "ne", "lt", "lte", "gt", "gte", "empty", "not_empty"})
+ALONE = frozenset({"empty", "not_empty"})
+"""Operators that compare with nothing."""
+DATED = frozenset({"eq", "ne", "lt", "lte", "gt", "gte"})
 """Operators that a day can stand beside."""
 
 
@@ -62,8 +64,8 @@ class UserOperands:
 def resolve(pred: Pred, operands: UserOperands) -> Pred:
     """`pred` with every operand replaced by the literal or the day that it means.
 
-    Raises `Unresolvable`: a lookup without values known, a zone that does not exist, a day where
-    none can be compared, a `linkedAny` inside of another.
+    Raises `Unresolvable`: a lookup without values known, no address, no zone or one that does not
+    exist, a day where none can be compared, a `linkedAny` inside of another.
     """
     return _resolved(pred, operands, inside=False)
 
@@ -90,14 +92,18 @@ def _resolved(pred: Pred, operands: UserOperands, *, inside: bool) -> Pred:
 
 
 def _operand(comparison: Comparison, operands: UserOperands) -> Literal_ | OnDay:
+    if comparison.op in ALONE:
+        return Literal_(literal=None)
     match comparison.operand:
         case Literal_() as literal:
             return literal
         case OfUser(user="id"):
             return _known(operands.id)
         case OfUser(user="email_norm"):
-            # Nobody is told apart by an address of no characters.
-            return _known(operands.email_norm or None)
+            # As a null it would be false, and its `not` true. Nobody has an address of no letters.
+            if not operands.email_norm:
+                raise Unresolvable("user.email_norm of a user without an address")
+            return _known(operands.email_norm)
         case OfUser():
             return _known(list(operands.team_ids))
         case OfAttr(attr=lookup):
@@ -124,9 +130,9 @@ def _dated(comparison: Comparison, day: OnDay) -> OnDay:
 
 
 def _zone(now: Now, operands: UserOperands) -> ZoneInfo:
-    """The operand's own zone, else the user's, else UTC."""
-    name = now.tz if now.tz is not None else operands.timezone or "UTC"
-    zone = zone_of(name)
+    """The operand's own zone, else the user's."""
+    name = now.tz if now.tz is not None else operands.timezone
+    zone = None if name is None else zone_of(name)
     if zone is None:
         raise Unresolvable("a time zone that does not exist")
     return zone
@@ -135,7 +141,7 @@ def _zone(now: Now, operands: UserOperands) -> ZoneInfo:
 def until(pred: Pred, operands: UserOperands) -> datetime | None:
     """When a `now` of `pred` next means another day, in UTC: what was made of it ends there.
 
-    None without a `now`. Raises `Unresolvable` for a zone that does not exist.
+    None without a `now`. Raises `Unresolvable` for no zone, or one that does not exist.
     """
     turns = (
         next_day_of(operand.now, _zone(operand.now, operands), operands.now)
@@ -155,5 +161,5 @@ def _operands(pred: Pred) -> Iterator[Operand]:
     todo = [pred]
     while todo:
         one = todo.pop()
-        yield from (comparison.operand for comparison in comparisons(one))
+        yield from (c.operand for c in comparisons(one) if c.op not in ALONE)
         todo.extend(linked.pred for linked in links(one))

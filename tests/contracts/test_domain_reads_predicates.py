@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from context_engine import policy
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.predicates import Binds, compile_predicate, predicate_sql
+from tests.support import plain_policies as plain
 from tests.support.stack import Databases
 from tests.support.world import World
 
@@ -31,6 +30,7 @@ OPERANDS: list[Any] = [
     False, [], [None], ["u1"], ["u1", "u2"], ["u1", None], ["u1", 1], [1], [True], ["a", "b", "Z"],
     [["u1"]], [[]], {}, {"u1": "u1"}, "2026-01-01",
 ]  # fmt: skip
+DAY = policy.OnDay(day=date(2026, 1, 1), tz="UTC")
 OPS: tuple[policy.Op, ...] = (
     "eq", "ne", "in", "not_in", "has_any", "has_all", "has_none", "empty", "not_empty",
     "lt", "lte", "gt", "gte", "text_contains",
@@ -40,8 +40,8 @@ OPS: tuple[policy.Op, ...] = (
 @dataclass(frozen=True)
 class Rows:
     database: AsyncEngine
-    all: dict[str, dict[str, Any]]
-    """Every record by id: its `cells` as PostgreSQL gives them back, and its columns."""
+    all: dict[str, plain.Row]
+    """Every record by id."""
 
     async def where(self, pred: policy.Pred) -> set[str]:
         """The records that PostgreSQL finds, and that it does not lose under NOT."""
@@ -82,89 +82,9 @@ async def rows(databases: Databases) -> AsyncIterator[Rows]:
         t.records,
         *({"id": id, "workspace_id": "w", "table_id": "t", **row} for id, row in written.items()),
     )
-    yield Rows(database, written)
+    yield Rows(database, {id: plain.Row(id, "t", **row) for id, row in written.items()})
     await database.dispose()
     await databases.drop(url)
-
-
-# -- the interpreter ---------------------------------------------------------------------------
-
-
-def holds(pred: policy.Pred, row: dict[str, Any]) -> bool:
-    """What `pred` says of `row`, in plain Python."""
-    match pred:
-        case bool():
-            return pred
-        case policy.All(all=parts):
-            return all(holds(part, row) for part in parts)
-        case policy.Any_(any=parts):
-            return any(holds(part, row) for part in parts)
-        case policy.Not(not_=inner):
-            return not holds(inner, row)
-        case policy.Cmp(cmp=c):
-            assert isinstance(c.operand, policy.Literal_)
-            return compared(value_of(c.ref, row), c.op, c.operand.literal)
-        case _:
-            raise AssertionError(pred)
-
-
-def value_of(ref: str, row: dict[str, Any]) -> Any:
-    if ref == "sys:created_at":
-        return row["created_at"].astimezone(UTC).date().isoformat()
-    if ref.startswith("sys:"):
-        return row[ref.removeprefix("sys:")]
-    return row["cells"].get(ref.removeprefix("field:"))
-
-
-def compared(value: Any, op: str, operand: Any) -> bool:
-    if op in ("empty", "not_empty"):
-        blank = value is None or value in ("", [])
-        return blank if op == "empty" else not blank
-    if operand is None:
-        return False
-    opposite = {"ne": "eq", "not_in": "in", "has_none": "has_any"}.get(op)
-    if opposite is not None:
-        return not compared(value, opposite, operand)
-    listed = [x for x in (operand if isinstance(operand, list) else [operand]) if x is not None]
-    if op == "eq":
-        return same(value, operand)
-    if op == "in":
-        return any(same(value, one) for one in listed)
-    if op in ("has_any", "has_all"):
-        if not isinstance(value, list) or not listed:
-            return False
-        hits = [scalar(one) and any(same(item, one) for item in value) for one in listed]
-        return any(hits) if op == "has_any" else all(hits)
-    if op == "text_contains":
-        return isinstance(value, str) and isinstance(operand, str) and operand in value
-    return ordered(value, op, operand)
-
-
-def ordered(value: Any, op: str, operand: Any) -> bool:
-    if isinstance(value, str) and isinstance(operand, str):
-        left, right = [ord(c) for c in value], [ord(c) for c in operand]
-    elif number(value) and number(operand):
-        left, right = Decimal(str(value)), Decimal(str(operand))  # type: ignore[assignment]
-    else:
-        return False
-    return {"lt": left < right, "lte": left <= right, "gt": left > right, "gte": left >= right}[op]
-
-
-def number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def scalar(value: Any) -> bool:
-    return isinstance(value, str | bool | int | float)
-
-
-def same(left: Any, right: Any) -> bool:
-    """Equal as JSON: `true` is not 1, null is not itself."""
-    if left is None or right is None:
-        return False
-    if number(left) and number(right):
-        return Decimal(str(left)) == Decimal(str(right))
-    return type(left) is type(right) and json.dumps(left) == json.dumps(right)
 
 
 def cmp(ref: str, op: policy.Op, operand: Any) -> policy.Pred:
@@ -174,7 +94,9 @@ def cmp(ref: str, op: policy.Op, operand: Any) -> policy.Pred:
 
 
 def expected(pred: policy.Pred, rows: Rows) -> set[str]:
-    return {id for id, row in rows.all.items() if holds(pred, row)}
+    """What the plain interpreter says."""
+    world = plain.World(rows.all)
+    return {id for id, row in rows.all.items() if world.holds(pred, row, plain.Person("u1"))}
 
 
 # -- both --------------------------------------------------------------------------------------
@@ -285,7 +207,18 @@ async def test_own_rows_by_author_can_use_the_index_on_live_records(rows: Rows) 
 @pytest.mark.parametrize(
     "pred",
     [
-        policy.Cmp(cmp=policy.Comparison(ref="field:f", op="eq", operand=policy.OfUser(user="id"))),
+        policy.parse(
+            {"linkedAny": {"field": "f", "pred": {"linkedAny": {"field": "f", "pred": True}}}}
+        ),
+        *(
+            policy.parse({"cmp": {"ref": "field:f", "op": "eq", "operand": operand}})
+            for operand in (
+                {"user": "id"},
+                {"now": {"unit": "today"}},
+                {"attr": {"table": "t", "keyField": "k", "valueField": "v"}},
+            )
+        ),
+        policy.Cmp(cmp=policy.Comparison(ref="field:f", op="in", operand=DAY)),
     ],
 )
 def test_what_is_not_resolved_is_refused(pred: policy.Pred) -> None:

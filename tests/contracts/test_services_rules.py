@@ -9,6 +9,7 @@ import pytest
 from pydantic import JsonValue
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from context_engine import policy
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.changes import LinksChanged, PolicyChanged, ProjectChanged, TeamMemberChanged
@@ -117,12 +118,13 @@ def _cmp(ref: str, op: str = "eq") -> JsonValue:
 @pytest.mark.parametrize(
     ("policies", "says"),
     [
-        (_policies(OWN_ROWS, "permissive"), "without effect"),
-        (_policies(_cmp("field:gone")), "missing field"),
-        (_policies({"linkedAny": {"field": "n", "pred": True}}), "policies.0.pred.linkedAny"),
+        (_policies(OWN_ROWS, "permissive"), "policies.0.mode.*without effect"),
+        (_policies(_cmp("field:gone")), "policies.0.pred.cmp.ref.*missing field"),
+        (_policies({"all": [True, _cmp("field:n", "like")]}), "policies.0.pred.all.1.cmp.op"),
+        (_policies({"linkedAny": {"field": "n", "pred": True}}), "linkedAny.field.*a number field"),
         (_policies(_cmp("field:team")), "use has_any"),
         (_policies(_cmp("field:owner", "has_any")), "use eq"),
-        (_policies(_cmp("field:n")), "policies.0.pred.cmp"),
+        (_policies(_cmp("field:n")), "operand: user.id is text; use a number"),
         (_policies(OWN_ROWS, subjects=[{"type": "role", "id": "boss"}]), "use one of viewer"),
         (_policies(OWN_ROWS, subjects=[{"type": "team", "id": "gone"}]), "no team 'gone'"),
         (_policies(OWN_ROWS, subjects=[{"type": "user", "id": OUT}]), "not an active member"),
@@ -132,13 +134,62 @@ def _cmp(ref: str, op: str = "eq") -> JsonValue:
         (["x"], "policies"),
     ],
 )
-async def test_a_policy_that_could_not_be_enforced_is_refused(
+async def test_a_policy_that_would_deny_or_do_nothing_is_refused(
     services: DomainServices, policies: JsonValue, says: str
 ) -> None:
-    """It is not stored, and the message says what to do."""
+    """It is not stored, and the message names the place and says what to do."""
     with pytest.raises(InvalidRequest, match=says):
         await services.policies.set(ANA, "w", "tbl", policies)
     assert len(await services.records.list(VIC, "w", "tbl")) == 3
+
+
+async def test_a_policy_of_every_part_is_stored_as_it_was_written(
+    services: DomainServices,
+) -> None:
+    """`get` gives what `set` took, ids of users as text, and `set` takes that again."""
+    await services.tables.create(ANA, "w", name="Staff", id="staff", primary_id="mail")
+    await services.fields.create(ANA, "w", "staff", name="Region", type="text", id="region")
+    await services.links.create(ANA, "w", "tbl", name="Staff", linked_table_id="staff", id="link")
+    looked_up = {"table": "staff", "keyField": "mail", "valueField": "region"}
+    parts: list[JsonValue] = [
+        {"not": {"cmp": {"ref": "field:owner", "op": "in", "operand": {"literal": [7, BEN]}}}},
+        {"cmp": {"ref": "field:day", "op": "gte", "operand": {"now": {"unit": "week"}}}},
+        {"cmp": {"ref": "field:state", "op": "in", "operand": {"attr": looked_up}}},
+        {"cmp": {"ref": "field:team", "op": "has_any", "operand": {"user": "team_ids"}}},
+        {"linkedAny": {"field": "link", "pred": _cmp("field:mail")}},
+        {"cmp": {"ref": "field:n", "op": "not_empty"}},
+    ]
+    await services.policies.set(ANA, "w", "tbl", _policies({"any": parts}))
+    stored = await services.policies.get(ANA, "w", "tbl")
+    assert await services.policies.set(ANA, "w", "tbl", stored.model_dump(mode="json"))
+    assert await services.policies.get(ANA, "w", "tbl") == stored
+    (one,) = stored.policies
+    assert next(policy.comparisons(one.pred)).operand == policy.Literal_(literal=["7", BEN])
+
+
+async def test_what_is_out_of_the_writers_sight_is_refused_as_what_is_missing(
+    services: DomainServices,
+) -> None:
+    """A table of a lookup, and the table that a link leads to: the same words for both."""
+    await services.tables.create(ANA, "w", name="Far", id="far", primary_id="far-name")
+    await services.links.create(ANA, "w", "tbl", name="L", linked_table_id="far", id="link")
+    await _grant(services, ANA, subject_id=BUD, role="admin")
+    await _grant(services, ANA, subject_id=BUD, scope_id="far", role="none")
+
+    async def refused(pred: JsonValue) -> str:
+        with pytest.raises(InvalidRequest) as fault:
+            await services.policies.set(BUD, "w", "tbl", _policies(pred))
+        return fault.value.message
+
+    def lookup(table: str) -> JsonValue:
+        attr = {"table": table, "keyField": "far-name", "valueField": "far-name"}
+        return {"cmp": {"ref": "field:name", "op": "in", "operand": {"attr": attr}}}
+
+    assert await refused(lookup("far")) == await refused(lookup("gone"))
+    hidden = await refused({"linkedAny": {"field": "link", "pred": _cmp("field:far-name")}})
+    assert "leads to no table here" in hidden
+    await services.tables.trash(ANA, "w", "far")
+    assert await refused({"linkedAny": {"field": "link", "pred": True}}) == hidden
 
 
 async def test_own_rows_are_all_that_a_policy_shows(services: DomainServices) -> None:

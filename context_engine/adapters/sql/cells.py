@@ -6,7 +6,7 @@ Every condition here is never NULL, and every value is a bind parameter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal, assert_never
 
 from pydantic import JsonValue
@@ -155,29 +155,28 @@ def time_on_day(at: str, op: DayOp, day: policy.OnDay, binds: Binds) -> str:
     By the moments at which the day begins, told by the same clockwork that told which day it is:
     the server may know other rules of a zone, or not know the zone.
     """
-    try:
-        after = day.day + timedelta(days=1)
-        reached = _since(at, policy.begins(day.day, day.tz), binds)
-        passed = _since(at, policy.begins(after, day.tz), binds)
-    except OverflowError as beyond:
-        raise policy.Unresolvable("a day at the end of time") from beyond
     match op:
         case "eq":
-            return f"({reached} AND NOT {passed})"
+            return f"({_reached(at, day, 0, binds)} AND NOT {_reached(at, day, 1, binds)})"
         case "lt":
-            return f"(NOT {reached})"
+            return f"(NOT {_reached(at, day, 0, binds)})"
         case "lte":
-            return f"(NOT {passed})"
+            return f"(NOT {_reached(at, day, 1, binds)})"
         case "gt":
-            return passed
+            return _reached(at, day, 1, binds)
         case "gte":
-            return reached
+            return _reached(at, day, 0, binds)
         case _:
             assert_never(op)
 
 
-def _since(at: str, turns: tuple[datetime, ...], binds: Binds) -> str:
-    """Whether `at` is after the first of `turns`, undone by each second, done by each third."""
+def _reached(at: str, day: policy.OnDay, ahead: int, binds: Binds) -> str:
+    """Whether the local date of `at` is the day `ahead` of `day`, or later."""
+    try:
+        turns = policy.begins(day.day + timedelta(days=ahead), day.tz)
+    except OverflowError as beyond:
+        raise policy.Unresolvable("a day at the end of time") from beyond
+    # Reached at the first turn, undone by each second, reached again by each third.
     parts = [f"{at} >= {binds.time(turns[0])}"]
     for undone, again in zip(turns[1::2], turns[2::2], strict=True):
         parts.append(f"NOT ({at} >= {binds.time(undone)} AND {at} < {binds.time(again)})")

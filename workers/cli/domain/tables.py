@@ -126,6 +126,14 @@ def policy_set(
 ) -> None:
     """Replaces the row policies of a table: all of them, so `get` them first.
 
+    A predicate with a day and a link, for tasks that are due by today in Berlin (without a zone:
+    in the user's) and belong to a running project:
+
+    {"all": [{"cmp": {"ref": "field:fld-task-due", "op": "lte", "operand": {"now": {"unit":
+    "today", "tz": "Europe/Berlin"}}}}, {"linkedAny": {"field": "fld-task-project", "pred":
+    {"cmp": {"ref": "field:fld-project-status", "op": "eq", "operand": {"literal":
+    "Running"}}}}}]}
+
     The demo's own, under which a viewer sees the tasks assigned to them or made by them:
 
     Example: echo '{"default": "show_all", "policies": [{"mode": "restrictive", "subjects":

@@ -1,0 +1,202 @@
+"""What is refused when a policy is written: operators, operands and names that do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from context_engine import policy
+from context_engine.errors import InvalidRequest
+from context_engine.facts import FieldFacts
+
+TODAY = {"now": {"unit": "today"}}
+DATED = {"literal": "2026-01-31"}
+
+
+def field(id: str, type: str, **more: Any) -> FieldFacts:
+    return FieldFacts(id=id, name=id, type=type, primary=False, **more)
+
+
+TEXTS = ("text", "long_text", "email", "url", "phone", "select")
+OWN = [
+    *(field(type, type) for type in TEXTS),
+    *(field(type, type) for type in ("number", "rating", "boolean", "date", "datetime")),
+    *(field(type, type) for type in ("multi_select", "formula", "count", "lookup", "file")),
+    field("user", "user", cardinality="one"),
+    field("users", "user", cardinality="many"),
+    field("link", "link", linked_table_id="far"),
+    field("hidden", "link", linked_table_id="nowhere"),
+]
+FIELDS = {
+    "t": {one.id: one for one in OWN},
+    "far": {"name": field("name", "text"), "on": field("on", "link", linked_table_id="t")},
+    "staff": {
+        one.id: one
+        for one in (
+            field("mail", "email"), field("who", "user", cardinality="many"),
+            field("region", "text"), field("level", "number"), field("regions", "multi_select"),
+            field("made", "formula"), field("ok", "boolean"),
+        )
+    },
+}  # fmt: skip
+
+
+def cmp(ref: str, op: str, operand: Any = None) -> Any:
+    one: dict[str, Any] = {"ref": ref if ":" in ref else f"field:{ref}", "op": op}
+    return {"cmp": one if operand is None else {**one, "operand": operand}}
+
+
+def attr(value: str = "region", key: str = "mail", table: str = "staff") -> Any:
+    return {"attr": {"table": table, "keyField": key, "valueField": value}}
+
+
+def checked(pred: Any, **more: Any) -> policy.TablePolicies:
+    one = {"subjects": [{"type": "user", "id": "u"}], "pred": pred, "mode": "restrictive"}
+    raw = {"policies": [{**one, "pred": True}, {**one, **more}]}
+    return policy.check(policy.parse_policies(raw), "t", FIELDS.get)
+
+
+COLUMNS = ("sys:created_by", "sys:updated_by", "user", *TEXTS)
+FITS = [
+    *(
+        cmp(ref, op, operand)
+        for ref in COLUMNS
+        for op, operand in (
+            ("eq", {"literal": "a"}), ("ne", {"user": "id"}), ("text_contains", {"literal": ""}),
+            ("gte", {"user": "email_norm"}), ("in", {"literal": ["a", "b"]}),
+            ("in", {"literal": []}),
+            ("not_in", {"user": "team_ids"}), ("in", attr()), ("in", attr("regions", "who")),
+            ("empty", None), ("not_empty", None), ("lt", {"literal": "b"}),
+        )
+    ),
+    *(
+        cmp(ref, op, operand)
+        for ref in ("number", "rating")
+        for op, operand in (
+            ("eq", {"literal": 1}), ("ne", {"literal": 1.5}), ("in", {"literal": [1, 2**70]}),
+            ("lte", {"literal": -1}), ("not_in", attr("level")), ("empty", None),
+        )
+    ),
+    *(cmp("boolean", op, {"literal": True}) for op in ("eq", "ne")),
+    cmp("boolean", "not_empty"),
+    *(
+        cmp(ref, op, operand)
+        for ref in ("date", "datetime", "sys:created_at")
+        for op in ("eq", "ne", "lt", "lte", "gt", "gte")
+        for operand in (TODAY, DATED, {"now": {"unit": "week", "tz": "Pacific/Apia"}})
+    ),
+    cmp("date", "empty"),
+    *(
+        cmp(ref, op, operand)
+        for ref in ("multi_select", "users")
+        for op in ("has_any", "has_all", "has_none")
+        for operand in ({"literal": ["a"]}, {"literal": "a"}, {"user": "id"}, {"user": "team_ids"},
+                        attr())
+    ),
+    {"linkedAny": {"field": "link", "pred": {"not": cmp("name", "eq", {"literal": "a"})}}},
+    {"linkedAny": {"field": "link", "pred": True}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pred", FITS, ids=str)
+def test_what_can_be_true_is_kept(pred: Any) -> None:
+    """As it was written."""
+    assert checked(pred).policies[1].pred == policy.parse(pred)
+
+
+REFUSED = [
+    (cmp("text", "has_any", {"literal": "a"}), "cmp.op", "use eq, ne, in"),
+    (cmp("number", "text_contains", {"literal": "1"}), "cmp.op", "use eq"),
+    (cmp("boolean", "lt", {"literal": True}), "cmp.op", "use eq, ne, empty"),
+    (cmp("date", "in", {"literal": ["2026-01-31"]}), "cmp.op", "use eq"),
+    (cmp("multi_select", "eq", {"literal": "a"}), "cmp.op", "use has_any"),
+    (cmp("users", "in", {"literal": ["a"]}), "cmp.op", "use has_any"),
+    (cmp("user", "has_any", {"user": "id"}), "cmp.op", "use eq"),
+    (cmp("link", "not_empty"), "cmp.ref", "use linkedAny"),
+    *((cmp(type, "not_empty"), "cmp.ref", "not compared") for type in ("formula", "count", "file")),
+    (cmp("gone", "empty"), "cmp.ref", "no such field"),
+    (cmp("number", "eq", {"literal": "1"}), "cmp.operand.literal", "write a number"),
+    (cmp("number", "eq", {"literal": True}), "cmp.operand.literal", "write a number"),
+    (cmp("number", "eq", {"user": "id"}), "cmp.operand", "use a number"),
+    (cmp("number", "in", {"literal": [1, "2"]}), "cmp.operand.literal.1", "write a number"),
+    (cmp("number", "in", attr("region")), "cmp.operand.attr.valueField", "other values"),
+    (cmp("text", "in", attr("level")), "cmp.operand.attr.valueField", "other values"),
+    (cmp("text", "in", attr("made")), "cmp.operand.attr.valueField", "other values"),
+    (cmp("text", "in", attr("gone")), "cmp.operand.attr.valueField", "no such field"),
+    (cmp("text", "in", attr(key="gone")), "cmp.operand.attr.keyField", "no such field"),
+    (cmp("text", "in", attr(key="ok")), "cmp.operand.attr.keyField", "never holds"),
+    (cmp("text", "in", attr(table="gone")), "cmp.operand.attr.table", "no such table"),
+    (cmp("text", "eq", attr()), "cmp.operand.attr", "these are many"),
+    (cmp("text", "eq", {"user": "team_ids"}), "cmp.operand", "teams are many"),
+    (cmp("text", "in", {"user": "id"}), "cmp.operand", "use eq"),
+    (cmp("text", "in", {"literal": "a"}), "cmp.operand.literal", "wants a list"),
+    (cmp("text", "eq", {"literal": 1}), "cmp.operand.literal", "write a text"),
+    (cmp("text", "eq", {"literal": ["a"]}), "cmp.operand.literal", "write a text"),
+    (cmp("text", "eq"), "cmp.operand.literal", "use empty or not_empty"),
+    (cmp("text", "in", {"literal": ["a", None]}), "cmp.operand.literal.1", "use empty"),
+    (cmp("text", "empty", {"literal": "a"}), "cmp.operand.literal", "leave it out"),
+    (cmp("text", "empty", {"user": "id"}), "cmp.operand", "leave it out"),
+    (cmp("text", "eq", TODAY), "cmp.operand", "now is a day"),
+    (cmp("user", "eq", {"literal": True}), "cmp.operand.literal", "id of a user"),
+    (cmp("boolean", "eq", {"literal": 1}), "cmp.operand.literal", "true or false"),
+    (cmp("date", "eq", {"user": "id"}), "cmp.operand", "use a day"),
+    *(
+        (cmp("date", "lt", {"literal": day}), "cmp.operand.literal", "YYYY-MM-DD")
+        for day in ("2026-02-30", "20260131", "today", "2026-01-31T10:00:00Z", 5)
+    ),
+    (cmp("date", "eq", {"now": {"unit": "today", "tz": "Mars/Base"}}), "now.tz", "IANA name"),
+    ({"linkedAny": {"field": "gone", "pred": True}}, "linkedAny.field", "no such field"),
+    ({"linkedAny": {"field": "text", "pred": True}}, "linkedAny.field", "name a link field"),
+    ({"linkedAny": {"field": "hidden", "pred": True}}, "linkedAny.field", "no table here"),
+    (
+        {"linkedAny": {"field": "link", "pred": cmp("text", "empty")}},
+        "linkedAny.pred.cmp.ref",
+        "no",
+    ),
+    (
+        {"linkedAny": {"field": "link", "pred": {"linkedAny": {"field": "on", "pred": True}}}},
+        "linkedAny.pred.linkedAny",
+        "a second link",
+    ),
+]
+
+
+@pytest.mark.parametrize(("pred", "place", "says"), REFUSED, ids=str)
+def test_what_cannot_be_true_is_refused_at_its_place(pred: Any, place: str, says: str) -> None:
+    """Wherever it stands; the message says what to write."""
+    for raw, above in ((pred, ""), ({"all": [True, {"not": pred}]}, "all.1.not.")):
+        with pytest.raises(InvalidRequest, match=says) as refused:
+            checked(raw)
+        assert refused.value.field is not None
+        assert refused.value.field.startswith(f"policies.1.pred.{above}")
+        assert refused.value.field.endswith(place)
+
+
+def test_ids_of_users_become_texts() -> None:
+    """1 and "1" are one person; a number elsewhere stays what it is."""
+    pred = {
+        "all": [
+            cmp("user", "eq", {"literal": 1}),
+            cmp("sys:created_by", "in", {"literal": [1, "2"]}),
+            cmp("users", "has_any", {"literal": [3]}),
+            cmp("number", "eq", {"literal": 4}),
+        ]
+    }
+    literals = [c.operand for c in policy.comparisons(checked(pred).policies[1].pred)]
+    assert literals == [policy.Literal_(literal=one) for one in ("1", ["1", "2"], ["3"], 4)]
+
+
+def test_a_permissive_policy_wants_rows_to_open() -> None:
+    """`show_all` shows all; under `deny_all` it opens."""
+    with pytest.raises(InvalidRequest, match="without effect") as refused:
+        checked(True, mode="permissive")
+    assert refused.value.field == "policies.1.mode"
+
+
+def test_what_is_out_of_sight_is_not_suggested() -> None:
+    """The message names fields that the writer sees, and no others."""
+    with pytest.raises(InvalidRequest) as refused:
+        checked({"linkedAny": {"field": "link", "pred": cmp("nam", "empty")}})
+    assert '"name"' in refused.value.message
+    assert "region" not in refused.value.message

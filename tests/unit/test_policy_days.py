@@ -1,0 +1,167 @@
+"""Days in their zones: which one it is, when it begins, and until when an answer about it holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo, available_timezones
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine import policy
+
+ZONES = sorted(available_timezones() - {"localtime", "Factory"})
+MINUTE = timedelta(minutes=1)
+
+
+def now_is(unit: str, zone: str | None = None) -> policy.Pred:
+    return policy.parse(
+        {"cmp": {"ref": "field:f", "op": "eq", "operand": {"now": {"unit": unit, "tz": zone}}}}
+    )
+
+
+def user(now: datetime, zone: str | None = None) -> policy.UserOperands:
+    return policy.UserOperands(id="u", now=now, timezone=zone)
+
+
+def day(pred: policy.Pred, operands: policy.UserOperands) -> date:
+    found = policy.resolve(pred, operands)
+    assert isinstance(found, policy.Cmp)
+    assert isinstance(found.cmp.operand, policy.OnDay)
+    return found.cmp.operand.day
+
+
+def end(pred: policy.Pred, operands: policy.UserOperands) -> datetime:
+    found = policy.until(pred, operands)
+    assert found is not None
+    return found
+
+
+# -- against the calendar ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", ["today", "week"])
+@given(
+    zone=st.sampled_from(ZONES),
+    now=st.datetimes(datetime(1975, 1, 1), datetime(2037, 1, 1), timezones=st.just(UTC)),
+)
+def test_an_answer_holds_until_its_day_is_another(unit: str, zone: str, now: datetime) -> None:
+    """Up to the last microsecond the day is the same, and then it is not, in any zone."""
+    pred = now_is(unit, zone)
+    today, until = day(pred, user(now)), end(pred, user(now))
+    local = now.astimezone(ZoneInfo(zone)).date()
+    assert today == (local if unit == "today" else local - timedelta(days=local.weekday()))
+    assert now < until <= now + timedelta(days=8 if unit == "week" else 2)
+    assert day(pred, user(until - timedelta(microseconds=1))) == today
+    assert day(pred, user(until)) != today
+    between = now + (until - now) / 3
+    assert day(pred, user(between)) == today
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_a_day_begins_when_the_clock_says_so(zone: str) -> None:
+    """Minute by minute around the midnights of days on which clocks change."""
+    there = ZoneInfo(zone)
+    for changed in changes(there, 2005, 2019):
+        for after in (0, 1):
+            first = changed.astimezone(there).date() + timedelta(days=after)
+            turns = policy.begins(first, zone)
+            assert len(turns) % 2 == 1
+            for turn in turns:
+                for moment in (turn - timedelta(seconds=1), turn, turn + MINUTE):
+                    reached = sum(moment >= one for one in turns) % 2 == 1
+                    assert reached == (moment.astimezone(there).date() >= first), moment
+
+
+def changes(zone: ZoneInfo, first: int, last: int) -> list[datetime]:
+    """Moments near which the zone's clocks change, within six hours."""
+    step = timedelta(hours=6)
+    at, stop = datetime(first, 1, 1, tzinfo=UTC), datetime(last, 1, 1, tzinfo=UTC)
+    found, before = [], at.astimezone(zone).utcoffset()
+    while at < stop:
+        at += step
+        offset = at.astimezone(zone).utcoffset()
+        if offset != before:
+            found.append(at)
+        before = offset
+    return found
+
+
+# -- by name -----------------------------------------------------------------------------------
+
+
+def test_a_day_that_never_was() -> None:
+    """Apia went from the 29th to the 31st of December 2011."""
+    pred = now_is("today", "Pacific/Apia")
+    jump = datetime(2011, 12, 30, 10, tzinfo=UTC)
+    before = user(jump - MINUTE)
+    assert (day(pred, before), end(pred, before)) == (date(2011, 12, 29), jump)
+    assert day(pred, user(jump)) == date(2011, 12, 31)
+    assert policy.begins(date(2011, 12, 30), "Pacific/Apia") == (jump,)
+    assert policy.begins(date(2011, 12, 31), "Pacific/Apia") == (jump,)
+
+
+def test_a_midnight_that_never_was_and_one_that_is_late() -> None:
+    """Sao Paulo went from midnight to one o'clock, and from midnight back to eleven."""
+    zone = "America/Sao_Paulo"
+    assert policy.begins(date(2018, 11, 4), zone) == (datetime(2018, 11, 4, 3, tzinfo=UTC),)
+    assert policy.begins(date(2018, 2, 18), zone) == (datetime(2018, 2, 18, 3, tzinfo=UTC),)
+    twice = user(datetime(2018, 2, 18, 2, 30, tzinfo=UTC))  # half past eleven again
+    assert day(now_is("today", zone), twice) == date(2018, 2, 17)
+    assert end(now_is("today", zone), twice) == datetime(2018, 2, 18, 3, tzinfo=UTC)
+
+
+def test_a_day_that_begins_twice() -> None:
+    """St. John's went back at one minute past midnight: the day before came again."""
+    zone = "America/St_Johns"
+    first = datetime(2006, 10, 29, 2, 30, tzinfo=UTC)
+    turns = (first, first + MINUTE, first + timedelta(hours=1))
+    assert policy.begins(date(2006, 10, 29), zone) == turns
+    pred = now_is("today", zone)
+    seen = [day(pred, user(turn)) for turn in (first - MINUTE, *turns)]
+    assert seen == [date(2006, 10, d) for d in (28, 29, 28, 29)]
+    assert [end(pred, user(turn)) for turn in turns[:2]] == list(turns[1:])
+
+
+def test_the_operands_zone_comes_before_the_users() -> None:
+    """Without either, nobody knows which day it is."""
+    late = datetime(2026, 1, 1, 23, tzinfo=UTC)
+    tokyo, berlin = "Asia/Tokyo", "Europe/Berlin"
+    assert day(now_is("today"), user(late, tokyo)) == date(2026, 1, 2)
+    assert day(now_is("today", "UTC"), user(late, tokyo)) == date(2026, 1, 1)
+    assert end(now_is("today"), user(late, berlin)) == datetime(2026, 1, 2, 23, tzinfo=UTC)
+    assert end(now_is("today", tokyo), user(late, berlin)) == datetime(2026, 1, 2, 15, tzinfo=UTC)
+
+
+def test_the_earliest_of_several_ends_the_answer() -> None:
+    """Of days in linked rows too; without a `now` an answer holds for good."""
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    days = [now_is("week", "UTC"), now_is("today", "Europe/Berlin"), now_is("today", "Asia/Tokyo")]
+    linked = policy.LinkedAny(linked_any=policy.Linked(field="l", pred=days.pop()))
+    every = policy.All(all=(*days, policy.Not(not_=linked)))
+    assert policy.until(every, user(noon)) == datetime(2026, 1, 1, 15, tzinfo=UTC)
+    assert policy.until(policy.All(all=(True,)), user(noon)) is None
+
+
+@pytest.mark.parametrize(
+    "zone",
+    [None, "", "Mars/Base", "../../etc/passwd", "America", "Europe/Berlin\x00", "x" * 5000, "é"],
+)
+def test_a_zone_that_does_not_exist_denies(zone: str | None) -> None:
+    """In the predicate and at the user, who may have none; nothing else is raised."""
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    asked = [(now_is("today"), user(noon, zone))]
+    asked += [(now_is("today", zone), user(noon, "UTC"))] if zone is not None else []
+    for pred, operands in asked:
+        with pytest.raises(policy.Unresolvable):
+            policy.resolve(pred, operands)
+        with pytest.raises(policy.Unresolvable):
+            policy.until(pred, operands)
+
+
+def test_days_go_on_at_the_edges_of_the_calendar() -> None:
+    """A week's Monday may be in another month or year."""
+    new_year = datetime.combine(date(2026, 1, 1), time(), UTC)
+    assert day(now_is("week", "UTC"), user(new_year)) == date(2025, 12, 29)
+    assert end(now_is("week", "UTC"), user(new_year)) == datetime(2026, 1, 5, tzinfo=UTC)
