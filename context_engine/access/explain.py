@@ -58,7 +58,9 @@ def explain(
     lies under the ids asked for, whoever may see it. `attributes`, `now`: as for `resolve`.
     """
     at = coordinates_of(question)
-    walk = _Walk(question, stored, Run(facts, at, now or facts.now or datetime.now(UTC), attributes))
+    walk = _Walk(
+        question, stored, Run(facts, at, now or facts.now or datetime.now(UTC), attributes)
+    )
     told = tuple(walk.all())
     return Explanation(told, walk.tests)
 
@@ -162,7 +164,9 @@ class _Walk:
             elif view.ownership != "restricted":
                 yield Step(step, "no effect", f"a {view.ownership} view is no way in")
             else:
-                yield Step(step, "shuts out", f"the role {role} does not let in, or the agents do not")
+                yield Step(
+                    step, "shuts out", f"the role {role} does not let in, or the agents do not"
+                )
 
     # -- the view ----------------------------------------------------------------------------
 

@@ -65,7 +65,9 @@ class Ways:
             yield Step(
                 f"hidden fields of {name}",
                 "shuts out" if hides else "no effect",
-                "the view hides the field, a boundary here" if hides else "the view shows the field",
+                "the view hides the field, a boundary here"
+                if hides
+                else "the view shows the field",
             )
         yield from _permissions(entry, one)
         yield from self._sources(entry, way, one)
@@ -225,7 +227,7 @@ def _permissions(entry: Entry, one: FieldFacts) -> Iterator[Step]:
     if not mine:
         yield Step(step, "no effect", f"no permission names the user, held as {held}")
         return
-    nearest = min((_NEARNESS[p.subject_type] for p in mine))
+    nearest = min(_NEARNESS[p.subject_type] for p in mine)
     for p in mine:
         who = f"{p.level} for {p.subject_type} {p.subject_id}"
         if _NEARNESS[p.subject_type] != nearest or p.level != level:
