@@ -18,6 +18,8 @@ from tests.bench.house import BenchHouse, bench_house, real_request
 from tests.bench.imports import imports
 from tests.bench.load import Load
 from tests.bench.report import Goal, Measure, show, write
+from tests.bench.rules import rules
+from tests.bench.sizes import large, million
 from workers.localstack import LocalStackError, kafka_jars
 from workers.logs import configure
 from workers.runner import run
@@ -71,6 +73,9 @@ BENCHES: dict[str, Callable[[BenchHouse], Awaitable[list[Measure]]]] = {
     "cold": cold,
     "dialogue": dialogues,
     "denied": denied,
+    "rules": rules,
+    "large": large,
+    "million": million,
     "evict": evictions,
     "marks": marks,
     "memory": memory,
