@@ -10,9 +10,11 @@ Sections and row counts accept only the types of `visible`, and these can only b
 
 from context_engine.access.attributes import lookups
 from context_engine.access.denied import Denied
+from context_engine.access.explain import Explanation, coordinates_of, explain
 from context_engine.access.resolution import resolve
 from context_engine.access.roles import RANK, TableRole, higher, lower
 from context_engine.access.run import Attributes
+from context_engine.access.telling import Question, Step, Stored
 from context_engine.access.unresolved import in_order, settle
 from context_engine.access.visible import (
     Denial,
@@ -32,6 +34,10 @@ __all__ = [
     "Attributes",
     "Denial",
     "Denied",
+    "Explanation",
+    "Question",
+    "Step",
+    "Stored",
     "TableRole",
     "VisibleConversation",
     "VisibleLink",
@@ -40,6 +46,8 @@ __all__ = [
     "VisibleTask",
     "VisibleView",
     "Way",
+    "coordinates_of",
+    "explain",
     "higher",
     "in_order",
     "lookups",

@@ -58,7 +58,7 @@ def _policies(
     closing: list[policy.Pred] = []
     opening: list[policy.Pred] = []
     for stored in table.policies:
-        match _read(run, table, held, stored):
+        match policy_for(run, table, held, stored):
             case None:
                 pass
             case ("permissive", pred):
@@ -68,7 +68,7 @@ def _policies(
     return closing, opening
 
 
-def _read(
+def policy_for(
     run: Run, table: TableFacts, held: Role, stored: PolicyFacts
 ) -> tuple[str, policy.Pred] | None:
     """One stored policy: (mode, predicate), or None where it names another user.

@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 
 from context_engine.errors import ContextEngineError
-from workers.cli import admin, ask, conversation, dev, domain, imports, snapshot, watch, worker
+from workers.cli import (
+    admin,
+    ask,
+    conversation,
+    dev,
+    domain,
+    explain,
+    imports,
+    snapshot,
+    watch,
+    worker,
+)
 from workers.cli.program import typed
 from workers.cli.shared import error_json, leave, show_json, wants_json
 
@@ -31,6 +42,7 @@ app.command("dev")(dev.dev)
 app.command("build")(ask.build)
 app.command("emit")(ask.emit)
 app.command("watch")(watch.watch)
+app.command("explain")(explain.explain)
 app.command("migrate")(admin.migrate)
 app.command("topics")(admin.topics)
 app.command("seed")(admin.seed)
