@@ -11,10 +11,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 
-from context_engine.access.roles import RANK, granted, held_on
+from context_engine.access.roles import granted, held_on
 from context_engine.access.run import Attributes, Run
 from context_engine.access.tables import Tables
-from context_engine.access.telling import Holds, Question, Step, Stored, Told, quoted, verdict
+from context_engine.access.telling import (
+    Holds,
+    Outcome,
+    Question,
+    Step,
+    Stored,
+    Told,
+    quoted,
+    verdict,
+)
 from context_engine.access.telling_roles import (
     agent_stack,
     membership,
@@ -183,22 +192,22 @@ class _Walk:
             yield self._filter(made, ways)
 
     def _ownership(self, view: ViewFacts) -> Step:
-        step, own = f"view {view.id}", self.table.own_way if self.table is not None else None
+        step = f"view {view.id}"
         if granted(self.facts, "view", view.id) == "none":
             return Step(step, "shuts out", "a grant of none hides it, from ADMINs too")
         match view.ownership:
             case "collaborative":
-                seen, who = own is not None, "all with the table's own way"
+                who = "all with the table's own way"
             case "personal":
-                mine = view.owner_id == self.question.user_id
-                seen, who = own is not None and mine, f"its owner {view.owner_id!r}"
+                who = f"its owner {view.owner_id!r}, with the table's own way"
             case "restricted":
-                through = any(entry.view is view for entry in self.entries)
-                admin = own is not None and RANK[own.role] >= RANK["admin"]
-                seen, who = through or admin, "who has a grant on it, and ADMINs of the table"
+                who = "who has a grant on it, and ADMINs of the table"
             case _:
-                seen, who = False, "nobody"
-        return Step(step, "lets in" if seen else "shuts out", f"{view.ownership}: for {who}")
+                who = "nobody"
+        return Step(step, _lets_in(self._sees(view.id)), f"{view.ownership}: for {who}")
+
+    def _sees(self, view_id: str) -> bool:
+        return self.table is not None and any(v.facts.id == view_id for v in self.table.views)
 
     def _filter(self, view: VisibleView, ways: Ways) -> Told:
         step = f"filter of view {view.facts.id}"
@@ -217,7 +226,7 @@ class _Walk:
         because = f"by {', '.join(ways)}" if ways else "no way leads into it"
         yield verdict(f"table {asked.table_id}", table is not None, because)
         if asked.view_id is not None:
-            seen = table is not None and any(v.facts.id == asked.view_id for v in table.views)
+            seen = self._sees(asked.view_id)
             yield verdict(f"view {asked.view_id}", seen, "by its table and its ownership")
         if asked.field_id is not None:
             yield self._field_verdict(asked.field_id)
@@ -230,9 +239,7 @@ class _Walk:
 
     def _field_verdict(self, field_id: str) -> Step:
         what = f"field {field_id}"
-        if self.run.fields_of(self.question.table_id) is None or field_id not in (
-            self.run.fields_of(self.question.table_id) or {}
-        ):
+        if field_id not in (self.run.fields_of(self.question.table_id) or {}):
             place = self.stored.field
             where = f"; it is one of table {place.table_id!r}" if place is not None else ""
             return verdict(what, False, f"there is no such field of this table{where}")
@@ -259,3 +266,7 @@ class _Walk:
             return verdict(what, bool(held), f"held by {by}" if held else "held by no way")
 
         return told
+
+
+def _lets_in(seen: bool) -> Outcome:
+    return "lets in" if seen else "shuts out"

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from context_engine import keys, policy
 from context_engine.access.visible import Denial
@@ -125,7 +125,7 @@ class Run:
 
     def garbage(self, what: str, fault: Exception) -> None:
         """Something stored that nobody can read: operators are told."""
-        self.faults.append(Denial(what=what, rule=str(fault)))
+        self.faults.append(Denial(what=what, rule=_said(fault)))
 
     def absent(
         self,
@@ -135,6 +135,14 @@ class Run:
         """Notes a coordinate out of sight; what follows is `settle`'s to say."""
         self.deny(f"{kind} {id}", "missing or out of sight")
         self.missing.append(Unresolved(coordinate=f"{kind}Id", id=id))
+
+
+def _said(fault: Exception) -> str:
+    """On one line."""
+    if isinstance(fault, ValidationError):
+        first = fault.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(fault)
 
 
 def rows_of(table_id: str) -> set[Tag]:

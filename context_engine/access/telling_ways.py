@@ -95,11 +95,11 @@ class Ways:
             return
         lifted = field_level(entry.table.field_permissions, one.id, entry.held) is not None
         for table_id, field_id in one.reads:
-            if table_id == entry.table.id and lifted:
-                yield Step(step, "lets in", f"{field_id}: lifted by the permission on the field")
-                continue
             seen = self._source_seen(entry, way, table_id, field_id)
             told = f"{field_id} of {table_id} is {'in sight' if seen else 'out of sight'}"
+            if not seen and lifted and table_id == entry.table.id:
+                told += "; a permission on the field lifts what permissions of its table hide"
+                seen = way is not None and one.id in way.field_ids
             yield Step(step, "lets in" if seen else "shuts out", told)
 
     def _source_seen(self, entry: Entry, way: Way | None, table_id: str, field_id: str) -> bool:

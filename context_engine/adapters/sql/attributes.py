@@ -112,7 +112,7 @@ _BY_ADDRESS = f"""
                 ELSE strpos(key.address, '@') > 0 OR strpos(CAST($4 AS text), '@') = 0 END"""  # noqa: S608
 
 STATEMENT = f"""
-SELECT coalesce(json_agg(json_build_array(l.n, found.pairs)), '[]')
+SELECT coalesce(json_agg(json_build_array(l.n, found.pairs)), '[]')::text
 FROM (
     SELECT (e ->> 0)::int AS n, e ->> 1 AS table_id, e ->> 2 AS key_field, e ->> 3 AS value_field
     FROM jsonb_array_elements(CAST($1 AS jsonb)) AS e

@@ -7,6 +7,7 @@ asked about by one statement, whatever the number of rules.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -34,23 +35,28 @@ SELECT json_build_object(
 """
 
 
-async def explain(database: AsyncEngine, question: Question) -> tuple[Step, ...]:
+async def explain(
+    database: AsyncEngine, question: Question, *, now: datetime | None = None
+) -> tuple[Step, ...]:
     """The rules that decide on `question`, in order, the verdicts last.
 
-    What is not there is told as such. Raises `Unavailable`.
+    What is not there is told as such. `now`: the database's time unless given. Raises
+    `Unavailable`.
     """
     async with database_faults(), database.connect() as connection:
         await connection.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
-        return await _within(connection, question)
+        return await _within(connection, question, now)
 
 
-async def _within(connection: AsyncConnection, question: Question) -> tuple[Step, ...]:
+async def _within(
+    connection: AsyncConnection, question: Question, now: datetime | None
+) -> tuple[Step, ...]:
     reader = InTransaction(connection)
     stored = await _stored(reader, question)
     facts, attributes = await _read(SqlReads(reader), question)
-    found = access.explain(facts, question, stored, attributes=attributes)
+    found = access.explain(facts, question, stored, attributes=attributes, now=now)
     record = stored.record
     if question.record_id is None or record is None or record.gone:
         return found.steps({})
