@@ -68,6 +68,8 @@ class Surfaced:
     dialogue_tags: frozenset[Tag] = frozenset()
     dialogue_told: frozenset[Tag] = frozenset()
     denials: tuple[Denial, ...] = ()
+    faults: tuple[Denial, ...] = ()
+    """Stored rules that cannot be used, met on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class Builder:
             dialogue_tags=scope.dialogue_tags,
             dialogue_told=scope.dialogue_told,
             denials=scope.denials,
+            faults=scope.faults,
         )
 
     def reload(self, cached: Entry, now_ms: int) -> Surfaced | None:
@@ -162,6 +165,7 @@ class Builder:
             dialogue_tags=scope.dialogue_tags,
             dialogue_told=scope.dialogue_told,
             denials=scope.denials,
+            faults=scope.faults,
         )
 
     async def _talk(

@@ -12,6 +12,7 @@ from context_engine import access, keys
 from context_engine.builder import Builder, Built, Surfaced
 from context_engine.coordinates import Effective, effective, kept
 from context_engine.errors import NotFound, Unavailable
+from context_engine.faults import Faults
 from context_engine.keys import Rendering, Scope
 from context_engine.models.context import Source
 from context_engine.models.input import ContextBuildInput
@@ -75,6 +76,7 @@ class ContextEngine:
     ) -> None:
         self._domain, self._repository, self._builder = domain, repository, builder
         self._build_timeout, self._now = build_timeout, now
+        self._faults = Faults()
 
     async def build(
         self,
@@ -190,9 +192,11 @@ class ContextEngine:
             if seen is not None and seen.surface is not None:
                 known = self._builder.reload(seen.surface, seen.now_ms)
             known = known or await self._read(asked, seen, context_id)
+            self._faults.report(at.workspace_id, known.faults)
             known = self._builder.settled(known, inherited, strict=asked.options.strict)
             if known.over is not None and at.conversation_id is not None:
                 known = await self._builder.read_dialogue(self._domain, at, inherited, known)
+                self._faults.report(at.workspace_id, known.faults)
             return known
         except access.Denied as refused:
             await self._keep_denial(asked, seen, known, refused)

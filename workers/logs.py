@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
 
 import structlog
 from structlog.typing import EventDict
@@ -17,9 +18,21 @@ def _printable(_logger: object, _name: str, fields: EventDict) -> EventDict:
     return fields
 
 
+class _ToStructlog(logging.Handler):
+    """What the core tells by the standard library, in this process's form: its text up to the
+    colon is the action, its named values are the fields."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields = record.args if isinstance(record.args, Mapping) else {}
+        action = str(record.msg).partition(":")[0] if fields else record.getMessage()
+        structlog.get_logger(record.name).log(record.levelno, action, **fields)
+
+
 def configure(json_lines: bool, *, level: int = logging.INFO) -> None:
     """Sets up this process's logging on stderr."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s %(message)s")
+    core = logging.getLogger("context_engine")
+    core.handlers, core.propagate = [_ToStructlog()], False
     renderer: structlog.types.Processor = (
         structlog.processors.JSONRenderer()
         if json_lines

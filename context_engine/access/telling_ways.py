@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from context_engine import policy
-from context_engine.access.roles import field_level
+from context_engine.access.roles import Level, field_level
 from context_engine.access.rows import boundary_of, policy_for
 from context_engine.access.run import Run
 from context_engine.access.tables import Tables
@@ -89,8 +89,8 @@ class Ways:
 
     def _sources(self, entry: Entry, way: Way | None, one: FieldFacts) -> Iterator[Step]:
         """What a computed field is made of must show as well."""
-        step = f"sources of {one.id} by {named(entry)}"
         if one.reads is None:
+            step = f"sources of {one.id} by {named(entry)}"
             yield Step(step, "shuts out", "a computed field, and what it is made of is not known")
             return
         lifted = field_level(entry.table.field_permissions, one.id, entry.held) is not None
@@ -100,6 +100,7 @@ class Ways:
             if not seen and lifted and table_id == entry.table.id:
                 told += "; a permission on the field lifts what permissions of its table hide"
                 seen = way is not None and one.id in way.field_ids
+            step = f"source {field_id} of {one.id} by {named(entry)}"
             yield Step(step, "lets in" if seen else "shuts out", told)
 
     def _source_seen(self, entry: Entry, way: Way | None, table_id: str, field_id: str) -> bool:
@@ -217,7 +218,7 @@ def _default(entry: Entry) -> Step:
 
 def _permissions(entry: Entry, one: FieldFacts) -> Iterator[Step]:
     """Every permission on the field that names the user, and which of them decides."""
-    step, held = f"permission on {one.id} for {named(entry)}", entry.held
+    name, held = named(entry), entry.held
     mine = [
         p
         for p in entry.table.field_permissions
@@ -225,19 +226,20 @@ def _permissions(entry: Entry, one: FieldFacts) -> Iterator[Step]:
     ]
     level = field_level(entry.table.field_permissions, one.id, held)
     if not mine:
-        yield Step(step, "no effect", f"no permission names the user, held as {held}")
+        because = f"none names the user, held as {held}: the role decides"
+        yield Step(f"permissions on {one.id} for {name}", "no effect", because)
         return
-    nearest = min(_NEARNESS[p.subject_type] for p in mine)
+    mine.sort(key=lambda p: (_NEARNESS[p.subject_type], p.subject_id))
     for p in mine:
-        who = f"{p.level} for {p.subject_type} {p.subject_id}"
-        if _NEARNESS[p.subject_type] != nearest or p.level != level:
-            yield Step(step, "no effect", f"{who}: another permission goes before it")
+        step = f"permission on {one.id} to {p.subject_type} {p.subject_id} for {name}"
+        if p.subject_type != mine[0].subject_type or p.level != level:
+            yield Step(step, "no effect", f"{p.level}: another permission goes before it")
         else:
-            outcomes: dict[str, Outcome] = {"none": "shuts out", "read": "narrows"}
-            yield Step(step, outcomes.get(p.level, "lets in"), who)
+            yield Step(step, _LEVELS[p.level], p.level)
 
 
 _NEARNESS = {"user": 0, "team": 1, "role": 2}
+_LEVELS: dict[Level, Outcome] = {"none": "shuts out", "read": "narrows", "write": "lets in"}
 
 
 def _subjects(stored: PolicyFacts) -> str:

@@ -327,3 +327,29 @@ async def test_a_denial_lives_no_longer_than_what_it_was_made_of(
     kept = [stored.entry for stored in cache.entries.values()]
     assert len(kept) == 2
     assert all(entry.expires_ms - entry.built_ms == 5_000 for entry in kept)
+
+
+# -- stored garbage ----------------------------------------------------------------------------
+
+
+async def test_a_rule_that_cannot_be_read_is_told_to_operators_once(
+    world: World, engine: ContextEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It denies its own table's rows, breaks no other, and the user's answer says nothing of it."""
+    bad = {"subjects": [{"type": "user", "id": "ana"}], "pred": {"cmp": 1}, "mode": "restrictive"}
+    await world.add(t.row_policies, {"id": "bad", "table_id": "t0", "workspace_id": "w", **bad})
+    for user, message in (("ana", "1"), ("ana", "2"), ("bob", "1")):
+        request = asked(user, tableIds=["t0"], message=message)
+        answer = await engine.build(request, Options(fresh=True))
+        context = AgentContext.model_validate_json(answer.context)
+        assert context.table is not None
+        assert context.table.record_count.value == 0
+        assert b"bad" not in answer.context
+    other = await engine.build(asked("ana", tableIds=["hidden-table"]))
+    context = AgentContext.model_validate_json(other.context)
+    assert context.table is not None
+    assert context.table.record_count.value == 3
+    (told,) = [one for one in caplog.records if one.name == "context_engine.faults"]
+    assert told.levelname == "WARNING"
+    assert "policy bad of table t0 of workspace w: " in told.getMessage()
+    assert "\n" not in told.getMessage()

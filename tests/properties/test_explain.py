@@ -91,7 +91,7 @@ async def _has(
 
 @pytest.mark.timeout(300)
 @given(workspace=workspaces(), data=st.data())
-@settings(max_examples=25, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_the_verdicts_are_those_of_the_engine(
     database: AsyncEngine, workspace: Workspace, data: st.DataObject
 ) -> None:

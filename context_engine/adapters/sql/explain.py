@@ -6,6 +6,7 @@ asked about by one statement, whatever the number of rules.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -90,6 +91,9 @@ async def _holds(reader: Reader, record_id: str, tests: Mapping[str, RowSet]) ->
     binds = Binds()
     conditions = ", ".join(row_set_sql(rows, binds) for rows in tests.values())
     record = binds.text(record_id)
-    query = f"SELECT ARRAY[{conditions}] FROM records WHERE records.id = {record}"  # noqa: S608
+    query = (
+        f"SELECT to_json(ARRAY[{conditions}])::text FROM records"  # noqa: S608 - values are bound
+        f" WHERE records.id = {record}"
+    )
     row = await reader.fetchrow(query, *binds.values)
-    return dict(zip(tests, row[0], strict=True)) if row is not None else {}
+    return dict(zip(tests, json.loads(row[0]), strict=True)) if row is not None else {}
