@@ -23,7 +23,10 @@ AGE = re.compile(r'"ageMs":\d+')
 KNOWN = {
     "task of a row, alone": pytest.mark.xfail(
         strict=True, reason="its row is counted by a statement that a missing task does not take"
-    )
+    ),
+    "view without its table": pytest.mark.xfail(
+        strict=True, reason="its table is read by a statement that a missing view does not take"
+    ),
 }
 
 

@@ -25,7 +25,17 @@ from tests.support.documents import (
 from workers.cli.main import app
 from workers.seed import Seeded, seed
 
-RUN = {"build", "emit", "topics", "migrate", "domain", "schema", "snapshot", "conversation"}
+RUN = {
+    "build",
+    "emit",
+    "topics",
+    "migrate",
+    "domain",
+    "schema",
+    "snapshot",
+    "conversation",
+    "explain",
+}
 """Commands that end by themselves and need no more than a house. The rest has tests of its own."""
 
 REFUSED = 65

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import sys
 from io import StringIO
 from pathlib import Path
@@ -10,6 +12,8 @@ import pytest
 import structlog
 from pydantic import ValidationError
 
+from context_engine.access import Denial
+from context_engine.faults import Faults
 from context_engine.settings import Settings, SettingsError, load
 from workers.house import settings_of
 from workers.logs import configure
@@ -156,8 +160,10 @@ def test_a_traceback_in_the_log_shows_no_variables(
     monkeypatch: pytest.MonkeyPatch, json_lines: bool
 ) -> None:
     """They hold message bodies and addresses with passwords."""
-    told = StringIO()
+    told, core = StringIO(), logging.getLogger("context_engine")
     monkeypatch.setattr(sys, "stderr", told)
+    for name in ("handlers", "propagate"):
+        monkeypatch.setattr(core, name, getattr(core, name))
     try:
         configure(json_lines)
         password = SECRET.upper()
@@ -169,3 +175,27 @@ def test_a_traceback_in_the_log_shows_no_variables(
         structlog.reset_defaults()
     assert "a fault of 20" in told.getvalue()
     assert SECRET.upper() not in told.getvalue()
+
+
+@pytest.mark.parametrize("json_lines", [True, False])
+def test_what_the_core_tells_is_told_in_the_form_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, json_lines: bool
+) -> None:
+    """An action and its fields, once for a rule."""
+    told, core = StringIO(), logging.getLogger("context_engine")
+    monkeypatch.setattr(sys, "stderr", told)
+    for name in ("handlers", "propagate"):
+        monkeypatch.setattr(core, name, getattr(core, name))
+    try:
+        configure(json_lines)
+        faults = Faults()
+        for _ in range(2):
+            faults.report("w", [Denial(what="policy p of table t", rule="there is no field 'f'")])
+    finally:
+        structlog.reset_defaults()
+    (line,) = told.getvalue().splitlines()
+    if json_lines:
+        said = json.loads(line)
+        assert said["event"] == "a stored rule cannot be used, and denies"
+        assert (said["rule"], said["workspace"]) == ("policy p of table t", "w")
+    assert "there is no field 'f'" in line

@@ -38,7 +38,7 @@ def explain(
 
     For operators, over the domain in PostgreSQL. Missing things are said to be missing.
 
-    Example: context-engine explain --user usr-finn --table tbl-tasks --field fld-budget
+    Example: context-engine explain --user usr-chloe --table tbl-tasks --view viw-tasks-board
     """
     from context_engine.access import Question
 
