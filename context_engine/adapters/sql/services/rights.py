@@ -114,10 +114,9 @@ async def tables_in_sight(tx: Transaction, workspace_id: str) -> tuple[VisibleTa
 async def tables_of(
     tx: Transaction, workspace_id: str, table_ids: Iterable[str]
 ) -> tuple[VisibleTable, ...]:
-    """Those of `table_ids` that the actor sees, in that order."""
+    """Those of `table_ids` that the actor sees, in that order. Raises `NotFound` for who is no
+    member, where there are none too."""
     at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, table_ids=tuple(table_ids))
-    if not at.table_ids:
-        return ()
     # Nobody asked for these tables by name, so those out of sight are left out.
     unasked = frozenset({"table_ids"})
     return (await visible(SqlReads.within(tx.connection), at, inherited=unasked)).tables
