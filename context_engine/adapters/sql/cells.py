@@ -6,7 +6,7 @@ Every condition here is never NULL, and every value is a bind parameter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Literal, assert_never
 
 from pydantic import JsonValue
@@ -78,10 +78,21 @@ class Cell:
         by_text = f'found.v COLLATE "C" {sign} {self.binds.text(day.day.isoformat())}'
         by_time = time_on_day("CAST(found.v AS timestamptz)", op, day, self.binds)
         return (
-            f"coalesce((SELECT CASE WHEN found.v ~ {_DAY} AND pg_input_is_valid(found.v, 'date')"  # noqa: S608
-            f" THEN {by_text} WHEN found.v ~ {_TIME} AND pg_input_is_valid(found.v, 'timestamptz')"
+            f"coalesce((SELECT CASE WHEN NOT ({self._near(op, day)}) THEN false"  # noqa: S608 - bound
+            f" WHEN found.v ~ {_DAY} AND pg_input_is_valid(found.v, 'date') THEN {by_text}"
+            f" WHEN found.v ~ {_TIME} AND pg_input_is_valid(found.v, 'timestamptz')"
             f" THEN {by_time} END FROM (SELECT {self.text()} AS v) AS found), false)"
         )
+
+    def _near(self, op: DayOp, day: policy.OnDay) -> str:
+        """Where a text must be for its day to compare so: cheap, and most often enough. A local
+        date is at most a day from that in UTC, and that as much from the one that is written."""
+        near = []
+        if op in ("eq", "gt", "gte"):
+            near.append(f'found.v COLLATE "C" >= {self.binds.text(_ahead(day, -2).isoformat())}')
+        if op in ("eq", "lt", "lte"):
+            near.append(f'found.v COLLATE "C" < {self.binds.text(_ahead(day, 3).isoformat())}')
+        return " AND ".join(near)
 
     def _among(self, values: list[JsonValue]) -> str:
         return true_only(f"{self._json()} = ANY({self.binds.jsons(values)})")
@@ -172,15 +183,19 @@ def time_on_day(at: str, op: DayOp, day: policy.OnDay, binds: Binds) -> str:
 
 def _reached(at: str, day: policy.OnDay, ahead: int, binds: Binds) -> str:
     """Whether the local date of `at` is the day `ahead` of `day`, or later."""
-    try:
-        turns = policy.begins(day.day + timedelta(days=ahead), day.tz)
-    except OverflowError as beyond:
-        raise policy.Unresolvable("a day at the end of time") from beyond
+    turns = policy.begins(_ahead(day, ahead), day.tz)
     # Reached at the first turn, undone by each second, reached again by each third.
     parts = [f"{at} >= {binds.time(turns[0])}"]
     for undone, again in zip(turns[1::2], turns[2::2], strict=True):
         parts.append(f"NOT ({at} >= {binds.time(undone)} AND {at} < {binds.time(again)})")
     return f"({' AND '.join(parts)})"
+
+
+def _ahead(day: policy.OnDay, days: int) -> date:
+    try:
+        return day.day + timedelta(days=days)
+    except OverflowError as beyond:
+        raise policy.Unresolvable("a day at the end of time") from beyond
 
 
 SIGNS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}

@@ -67,23 +67,20 @@ def predicate_sql(pred: policy.Pred, binds: Binds) -> str:
 
 
 def _linked(linked: policy.Linked, binds: Binds) -> str:
-    """Inside, `records` is the linked row. The one at hand is asked for its links one level
-    further in, where the name still means it."""
+    """Inside, `records` is the linked row. Nothing in there asks for the one at hand, so that the
+    server may start from the linked rows that pass, or look through them once."""
     if next(policy.links(linked.pred), None) is not None:
         raise policy.Unresolvable("a linkedAny inside of a linkedAny")
     field = binds.text(linked.field)
-    near = (
-        "(SELECT links.to_record_id AS id FROM links"  # noqa: S608 - every value is bound
-        f" WHERE links.field_id = {field} AND links.from_record_id = records.id)"
-    )
     table = (
-        "(SELECT tables.id FROM fields JOIN tables ON tables.id = fields.linked_table_id"  # noqa: S608
+        "(SELECT tables.id FROM fields JOIN tables ON tables.id = fields.linked_table_id"  # noqa: S608 - bound
         f" AND NOT tables.trashed WHERE fields.id = {field})"
     )
     return (
-        f"EXISTS (SELECT FROM {near} AS near JOIN records ON records.id = near.id"
-        f" WHERE records.table_id = {table} AND records.deleted_at IS NULL"
-        f" AND {predicate_sql(linked.pred, binds)})"
+        "(records.id IN (SELECT links.from_record_id FROM links"  # noqa: S608 - bound
+        f" JOIN records ON records.id = links.to_record_id AND records.table_id = {table}"
+        f" AND records.deleted_at IS NULL AND {predicate_sql(linked.pred, binds)}"
+        f" WHERE links.field_id = {field}))"
     )
 
 
