@@ -57,6 +57,23 @@ def readable(raw: Any) -> bool:
     return False
 
 
+def constant(raw: Any) -> bool | None:
+    """What a predicate says of every record, whatever is in it; None where that depends."""
+    match raw:
+        case bool():
+            return raw
+        case {"not": part}:
+            said = constant(part)
+            return None if said is None else not said
+        case {"all": parts} | {"any": parts}:
+            stops = "any" in raw
+            said_all = [constant(part) for part in parts]
+            if stops in said_all:
+                return stops
+            return None if None in said_all else not stops
+    return None
+
+
 def _readable_operand(raw: Any) -> bool:
     match raw:
         case {"literal": _} | {"user": "id" | "email_norm" | "team_ids"}:

@@ -13,7 +13,15 @@ from context_engine import view_values as v
 from context_engine.errors import InvalidRequest
 from tests.support import plain_filters
 from tests.support.oracle.model import Agent, Field, Policy, Record, Table, User, View, Workspace
-from tests.support.oracle.predicates import Index, Judge, Passing, Sees, Unresolvable, readable
+from tests.support.oracle.predicates import (
+    Index,
+    Judge,
+    Passing,
+    Sees,
+    Unresolvable,
+    constant,
+    readable,
+)
 
 ROLES = ("none", "viewer", "commenter", "editor", "builder", "admin")
 LEVELS = ("none", "read", "write")
@@ -123,15 +131,20 @@ class Access:
         return ways
 
     def table_way(self, table: Table, held: str) -> Way:
-        opened = [self.policy_test(one, table) for one in self.naming(table, "permissive", held)]
+        permissive = self.naming(table, "permissive", held)
+        opened = [self.policy_test(one, table) for one in permissive]
         every = table.policy_default == "show_all"
 
         def opens(record: Record) -> bool:
             return every or any(test(record) for test in opened)
 
-        bound = self.closed(table, held) or self.naming(table, "restrictive", held)
+        whole = (
+            not self.closed(table, held)
+            and (every or any(constant(one.pred) for one in permissive))
+            and all(constant(one.pred) for one in self.naming(table, "restrictive", held))
+        )
         rows = self.within(table, opens, held)
-        return Way(table, None, held, self.capped(held), rows, unconditional=every and not bound)
+        return Way(table, None, held, self.capped(held), rows, unconditional=whole)
 
     def view_way(self, table: Table, view: View, held: str) -> Way:
         role = self.capped(held)
