@@ -66,7 +66,10 @@ async def answered(database: AsyncEngine, request: Request) -> tuple[dict[str, o
 @seed(SEED)
 @given(workspace=workspaces(), data=st.data())
 @settings(
-    max_examples=EXAMPLES, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES,
+    database=None,
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
 )
 async def test_the_engine_says_what_the_rules_say(
     database: AsyncEngine, workspace: Workspace, data: st.DataObject

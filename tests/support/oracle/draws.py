@@ -79,11 +79,18 @@ def pool(field: Field, users: list[str], emails: list[str], texts: list[str]) ->
 
 
 @st.composite
-def operands(draw: st.DrawFn, values: list[Any], tables: list[Any]) -> Any:
-    """A literal as often as all others together."""
-    shape = draw(st.sampled_from(["literal"] * 4 + ["list", "user", "now", "attr"]))
+def operands(draw: st.DrawFn, values: list[Any], tables: list[Any], at: bool = False) -> Any:
+    """A literal as often as all others together; `at`: for a time that the product keeps.
+
+    Not drawn is what the rules leave open: a null to compare with, a literal beside such a time.
+    """
+    shape = (
+        "now"
+        if at
+        else draw(st.sampled_from(["literal"] * 4 + ["list", "user", "now", "now", "attr"]))
+    )
     if shape == "literal":
-        return {"literal": draw(st.sampled_from([*values, *ODD]))}
+        return {"literal": draw(st.sampled_from([*values, *ODD[1:]]))}
     if shape == "list":
         return {"literal": draw(st.lists(st.sampled_from([*values, *ODD[:6]]), max_size=3))}
     if shape == "user":
@@ -128,9 +135,18 @@ def predicates(
     ref = draw(st.sampled_from([*refs, *system]))
     fitting = values.get(ref.partition(":")[2], [])
     op = draw(st.sampled_from(OPS))
+    operand = draw(operands(fitting, tables, ref == "sys:created_at"))
+    if "now" in operand:
+        op = draw(st.sampled_from(["eq", "ne", "lt", "lte", "gt", "gte", op]))
     if op in ("empty", "not_empty"):
         return {"cmp": {"ref": ref, "op": op}}
-    return {"cmp": {"ref": ref, "op": op, "operand": draw(operands(fitting, tables))}}
+    return {
+        "cmp": {
+            "ref": ref,
+            "op": op,
+            "operand": draw(operands(fitting, tables, ref == "sys:created_at")),
+        }
+    }
 
 
 KINDS = {

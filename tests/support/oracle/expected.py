@@ -137,7 +137,10 @@ class _Answer:
         }
 
     def _view_asked(self) -> tuple[Table, View] | None:
+        """The view that is looked at: of a table that was asked for, if any was."""
         for table in self.w.tables:
+            if self.request.table_ids and table.id not in self.request.table_ids:
+                continue
             for view in table.views:
                 if view.id == self.request.view_id and self.a.shows_view(table, view):
                     return table, view
@@ -194,6 +197,7 @@ class _Answer:
     def relation(self, table: Table, field: Field) -> Told:
         told = {
             "table_id": table.id,
+            "table_name": table.name,
             "field_id": field.id,
             "field_name": field.name,
             "cardinality": field.cardinality,
@@ -232,7 +236,7 @@ class _Answer:
 
     def shows_project(self, id: str | None) -> bool:
         one = next((one for one in self.w.projects if one.id == id), None)
-        if one is None:
+        if one is None or self.a.barred:
             return False
         return self.a.user.id in one.user_ids if one.private else self.a.role != "none"
 
@@ -240,7 +244,7 @@ class _Answer:
         if task.project_id is not None and not self.shows_project(task.project_id):
             return False
         if task.record_id is None:
-            return True
+            return task.project_id is not None or self.a.role != "none"
         table, record = self.a.index.records[task.record_id]
         return self.a.sees(table.id, record)
 
@@ -287,14 +291,17 @@ class _Answer:
 
     def team(self) -> Told | None:
         one = next((one for one in self.w.teams if one.id == self.request.team_id), None)
-        if one is None or not (one.id in self.a.team_ids or self.a.role == "admin"):
+        if one is None or self.a.barred:
+            return None
+        if not (one.id in self.a.team_ids or self.a.role == "admin"):
             return None
         return {"id": one.id, "name": one.name, "members": _count(len(one.user_ids), True)}
 
     def organization(self) -> Told | None:
         for one in self.w.organizations:
             role = dict(one.roles).get(self.a.user.id)
-            if one.id == self.request.organization_id == self.w.organization_id and role:
+            here = one.id == self.request.organization_id == self.w.organization_id
+            if here and role and not self.a.barred:
                 return {"id": one.id, "name": one.name, "role": role}
         return None
 

@@ -6,6 +6,7 @@ read or resolved; who asks then denies.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -19,11 +20,71 @@ Passing = Callable[[Record], bool]
 Sees = Callable[[str, Record], bool]
 """Whether a live record of a table is in the user's sight."""
 
+DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+"""Dates and times as cells hold them."""
+
 COLUMNS = ("created_by", "updated_by", "created_at")
 EQUAL = {"eq", "ne"}
 ORDER = {"lt", "lte", "gt", "gte"}
 LISTS = {"in", "not_in", "has_any", "has_all", "has_none"}
 BARE = {"empty", "not_empty"}
+
+
+OPERATORS = EQUAL | ORDER | LISTS | BARE | {"text_contains"}
+
+
+def readable(raw: Any) -> bool:
+    """Whether `raw` is a predicate of the grammar at all; what it says may still be unknowable."""
+    match raw:
+        case bool():
+            return True
+        case {"all": list(parts)} | {"any": list(parts)} if len(raw) == 1:
+            return all(map(readable, parts))
+        case {"not": part} if len(raw) == 1:
+            return readable(part)
+        case {"linkedAny": {"field": str(), "pred": part, **more}} if len(raw) == 1 and not more:
+            return readable(part)
+        case {"cmp": {"ref": str(ref), "op": str(op), **more}} if len(raw) == 1:
+            kind, _, name = ref.partition(":")
+            known = (kind == "field" and name) or (kind == "sys" and name in COLUMNS)
+            return (
+                bool(known)
+                and op in OPERATORS
+                and not set(more) - {"operand"}
+                and ("operand" not in more or _readable_operand(more["operand"]))
+            )
+    return False
+
+
+def constant(raw: Any) -> bool | None:
+    """What a predicate says of every record, whatever is in it; None where that depends."""
+    match raw:
+        case bool():
+            return raw
+        case {"not": part}:
+            said = constant(part)
+            return None if said is None else not said
+        case {"all": parts} | {"any": parts}:
+            stops = "any" in raw
+            said_all = [constant(part) for part in parts]
+            if stops in said_all:
+                return stops
+            return None if None in said_all else not stops
+    return None
+
+
+def _readable_operand(raw: Any) -> bool:
+    match raw:
+        case {"literal": _} | {"user": "id" | "email_norm" | "team_ids"}:
+            return len(raw) == 1
+        case {"attr": {"table": str(), "keyField": str(), "valueField": str()}}:
+            return len(raw) == 1
+        case {"now": {"unit": "today" | "week", **more}}:
+            return not set(more) - {"tz"} and (
+                more.get("tz") is None or isinstance(more["tz"], str)
+            )
+    return False
 
 
 class Unresolvable(Exception):
@@ -116,11 +177,12 @@ class Judge:
             _field(table, name)
         elif kind != "sys" or name not in COLUMNS:
             raise Unresolvable
+        # One that is not needed has to be known all the same: what cannot be resolved denies.
+        operand = self._operand(more.get("operand", {"literal": None}))
         if op in BARE:
             return lambda r: _empty(_value(kind, name, r)) == (op == "empty")
-        operand = self._operand(more.get("operand", {"literal": None}))
-        if op in LISTS and not isinstance(operand, list):
-            raise Unresolvable
+        if op in LISTS and not isinstance(operand, list | Day):
+            operand = [operand]
         if op not in EQUAL | ORDER | LISTS and op != "text_contains":
             raise Unresolvable
         if isinstance(operand, Day) and op not in EQUAL | ORDER:
@@ -207,9 +269,9 @@ def _holds(op: str, value: Any, operand: Any) -> bool:
         case "has_any":
             return isinstance(value, list) and any(_has(value, one) for one in operand)
         case "has_all":
-            return isinstance(value, list) and all(
-                _has(value, one) for one in operand if one is not None
-            )
+            wanted = [one for one in operand if one is not None]
+            # All of nothing is asked of nobody: an empty list, such as of teams, opens no row.
+            return isinstance(value, list) and wanted != [] and all(_has(value, o) for o in wanted)
         case "has_none":
             return not _holds("has_any", value, operand)
         case "text_contains":
@@ -263,9 +325,10 @@ def _local(value: Any, day: Day) -> date | None:
     if not isinstance(value, str):
         return None
     try:
-        if len(value) == len("2024-03-10"):
+        if DATE.fullmatch(value):
             return date.fromisoformat(value)
-        found = datetime.fromisoformat(value)
+        if TIME.fullmatch(value):
+            return datetime.fromisoformat(value).astimezone(day.zone).date()
     except ValueError:
-        return None
-    return found.astimezone(day.zone).date() if found.tzinfo is not None else None
+        pass
+    return None

@@ -13,7 +13,15 @@ from context_engine import view_values as v
 from context_engine.errors import InvalidRequest
 from tests.support import plain_filters
 from tests.support.oracle.model import Agent, Field, Policy, Record, Table, User, View, Workspace
-from tests.support.oracle.predicates import Index, Judge, Passing, Sees, Unresolvable
+from tests.support.oracle.predicates import (
+    Index,
+    Judge,
+    Passing,
+    Sees,
+    Unresolvable,
+    constant,
+    readable,
+)
 
 ROLES = ("none", "viewer", "commenter", "editor", "builder", "admin")
 LEVELS = ("none", "read", "write")
@@ -77,6 +85,11 @@ class Access:
     def capped(self, role: str) -> str:
         return lowest([role, *(agent.max_role for agent in self.agents)])
 
+    @property
+    def barred(self) -> bool:
+        """An agent of no role at all does nothing for anybody."""
+        return any(agent.max_role == "none" for agent in self.agents)
+
     @cached_property
     def judge(self) -> Judge:
         return Judge(self.index, self.user, self.team_ids, self.now)
@@ -118,15 +131,20 @@ class Access:
         return ways
 
     def table_way(self, table: Table, held: str) -> Way:
-        opened = [self.policy_test(one, table) for one in self.naming(table, "permissive", held)]
-        closed = self.naming(table, "restrictive", held)
+        permissive = self.naming(table, "permissive", held)
+        opened = [self.policy_test(one, table) for one in permissive]
         every = table.policy_default == "show_all"
 
         def opens(record: Record) -> bool:
             return every or any(test(record) for test in opened)
 
-        rows = self.within(table, opens, closed)
-        return Way(table, None, held, self.capped(held), rows, unconditional=every and not closed)
+        whole = (
+            not self.closed(table, held)
+            and (every or any(constant(one.pred) for one in permissive))
+            and all(constant(one.pred) for one in self.naming(table, "restrictive", held))
+        )
+        rows = self.within(table, opens, held)
+        return Way(table, None, held, self.capped(held), rows, unconditional=whole)
 
     def view_way(self, table: Table, view: View, held: str) -> Way:
         role = self.capped(held)
@@ -134,38 +152,51 @@ class Access:
             passes = self.filter_test(table, view)
         except Uncomputable:
             return Way(table, view, held, role, frozenset(), uncountable=True)
-        rows = self.within(table, passes, self.naming(table, "restrictive", held))
-        return Way(table, view, held, role, rows)
+        return Way(table, view, held, role, self.within(table, passes, held))
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def within(self, table: Table, passes: Passing, closed: list[Policy]) -> frozenset[str]:
-        tests = [passes, *(self.policy_test(one, table) for one in closed)]
+    def within(self, table: Table, passes: Passing, held: str) -> frozenset[str]:
+        """The live records that pass, under what binds every way."""
+        if self.closed(table, held):
+            return frozenset()
+        bound = [self.policy_test(one, table) for one in self.naming(table, "restrictive", held)]
         live = (record for record in table.records if not record.deleted)
-        return frozenset(record.id for record in live if all(test(record) for test in tests))
+        return frozenset(r.id for r in live if passes(r) and all(test(r) for test in bound))
 
     def naming(self, table: Table, mode: str, held: str) -> list[Policy]:
-        """Policies of a mode that name the user, for whom a way is held by a role. One whose
-        subjects cannot be read closes for all, and opens for nobody."""
-        found = []
-        for policy in table.policies:
-            if policy.mode != mode:
-                continue
-            subjects = _subjects(policy.subjects)
-            if subjects is None:
-                if mode == "restrictive":
-                    found.append(Policy(policy.id, [], None, mode))
-            elif any(
-                id == held if type == "role" else self.is_subject(type, id) for type, id in subjects
-            ):
-                found.append(policy)
-        return found
+        """Policies of a mode that name the user, for whom a way is held by a role."""
+        return [
+            policy
+            for policy in table.policies
+            if policy.mode == mode
+            and self.named_by(policy, held)
+            and not self.denies(policy, table)
+        ]
+
+    def named_by(self, policy: Policy, held: str) -> bool:
+        return any(
+            id == held if type == "role" else self.is_subject(type, id)
+            for type, id in _subjects(policy.subjects) or ()
+        )
+
+    def closed(self, table: Table, held: str) -> bool:
+        """Whether a policy denies because of what it is: one that cannot be read denies all,
+        for nobody knows whom it was to keep out; one that cannot be resolved, whom it names."""
+        return any(
+            not _legible(policy) or (self.named_by(policy, held) and self.denies(policy, table))
+            for policy in table.policies
+        )
+
+    def denies(self, policy: Policy, table: Table) -> bool:
+        try:
+            self.judge.test(policy.pred, table)
+        except Unresolvable:
+            return True
+        return False
 
     def policy_test(self, policy: Policy, table: Table) -> Passing:
-        try:
-            return self.judge.test(policy.pred, table)
-        except Unresolvable:
-            return lambda _: False
+        return self.judge.test(policy.pred, table)
 
     def filter_test(self, table: Table, view: View, sees: Sees | None = None) -> Passing:
         """A view's filter: as a boundary over all that is stored, or as presentation with what
@@ -358,6 +389,10 @@ def access(workspace: Workspace, user_id: str, agent_ids: Sequence[str], now: da
     granted = alone.granted("workspace", workspace.id)
     own = None if member.role == "defer" else member.role
     return Access(index, user, teams, own or granted or "none", agents, now)
+
+
+def _legible(policy: Policy) -> bool:
+    return _subjects(policy.subjects) is not None and readable(policy.pred)
 
 
 def _subjects(raw: Any) -> list[tuple[str, str]] | None:

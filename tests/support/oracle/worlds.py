@@ -252,7 +252,7 @@ def _rules(
     policies = tuple(
         m.Policy(
             f"{table.id}.p{n}",
-            [{"type": type, "id": id} for type, id in d.some(draw, named, 3)]
+            [{"type": type, "id": id} for type, id in (d.some(draw, named, 3) or subjects)]
             if draw(st.integers(0, 9))
             else draw(st.sampled_from(d.GARBAGE[:5])),
             draw(d.predicates(table, tables, values)),
