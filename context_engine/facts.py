@@ -118,6 +118,8 @@ class TableFacts(Fact):
     """All of a table that was asked for; of the others the restricted ones."""
     field_permissions: tuple[FieldPermissionFacts, ...] = ()
     """Those that name the user, a team of the user, or a role."""
+    grants: tuple[GrantFacts, ...] = ()
+    """Those of the user and of the user's teams, on the table and on its views."""
 
 
 class ProjectFacts(Fact):
@@ -219,7 +221,8 @@ class Facts(Fact):
     member: MemberFacts | None = None
     team_ids: tuple[str, ...] = ()
     grants: tuple[GrantFacts, ...] = ()
-    """Every grant of the user and of the user's teams in the workspace."""
+    """Those of the user and of the user's teams on the workspace, and on the tables here and
+    their views."""
     named: tuple[str, ...] = ()
     """The live tables that the request comes to: those requested, those of the requested task and
     project's tasks, and those that tool messages of the conversation's tail ran over."""
@@ -235,3 +238,9 @@ class Facts(Fact):
     workflow: WorkflowFacts | None = None
     agents: tuple[AgentFacts, ...] = ()
     conversation: ConversationFacts | None = None
+
+    def with_tables(self, tables: tuple[TableFacts, ...]) -> Facts:
+        """These facts with the second reading, and the grants that came with it."""
+        grants = (*self.grants, *(grant for table in tables for grant in table.grants))
+        unique = {(g.scope_type, g.scope_id, g.subject_type, g.subject_id): g for g in grants}
+        return self.model_copy(update={"tables": tables, "grants": tuple(unique.values())})

@@ -36,7 +36,7 @@ async def read(
     # A task that is missing takes the steps of one whose row is out of sight.
     if reach or at.task_id is not None:
         tables = tuple(await reads.tables(at, facts, reach))
-        facts = facts.model_copy(update={"tables": tables})
+        facts = facts.with_tables(tables)
     lookups = access.lookups(facts, at)
     found: access.Attributes = {}
     if lookups and facts.user is not None:

@@ -6,12 +6,13 @@ own. A way that shows no field is no way, unless its table has none at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from context_engine.access.roles import (
     RANK,
+    Level,
     TableRole,
     field_level,
     granted,
@@ -129,7 +130,8 @@ def shown(found: Sequence[Entry]) -> Shown:
 
     A computed field shows where all that it is made of does: in the same way on its own table,
     in any way elsewhere, a link only with the table that it leads to. An explicit permission on
-    it lifts what is hidden of its own table. The least set for which that holds: what computes
+    it lifts what permissions hide of its own table, but neither what a view holds back nor what
+    is made of another table out of sight. The least sets for which that holds: what computes
     itself in a circle stays hidden.
     """
     sight = _Sight(found)
@@ -139,70 +141,89 @@ def shown(found: Sequence[Entry]) -> Shown:
 
 
 class _Sight:
-    """What each way shows so far. Only grows."""
+    """What each way shows so far, and what it would without field permissions. Only grows."""
 
     def __init__(self, found: Sequence[Entry]) -> None:
         self._entries = {entry.key: entry for entry in found}
-        self._tables = {entry.table.id: entry.table for entry in found}
-        self._shown: dict[EntryKey, set[str]] = {}
-        self._waiting: dict[EntryKey, list[FieldFacts]] = {}
+        self._tables = {entry.table.id: _by_id(entry.table) for entry in found}
+        self._shown: dict[EntryKey, set[str]] = {key: set() for key in self._entries}
+        self._held: dict[EntryKey, set[str]] = {key: set() for key in self._entries}
+        self._levels = {key: _levels(entry) for key, entry in self._entries.items()}
+        self._computed: dict[EntryKey, list[FieldFacts]] = {}
         for key, entry in self._entries.items():
-            fields = [field for field in entry.table.fields if _may_read(entry, field.id)]
-            self._shown[key] = {field.id for field in fields if field.reads == ()}
-            self._waiting[key] = [field for field in fields if field.reads]
+            fields = [field for field in entry.table.fields if not _held_back(entry, field.id)]
+            self._computed[key] = [field for field in fields if field.reads]
+            self._add(key, [field for field in fields if field.reads == ()])
+
+    def _add(self, key: EntryKey, fields: Iterable[FieldFacts]) -> None:
+        for field in fields:
+            self._held[key].add(field.id)
+            if self._levels[key].get(field.id) != "none":
+                self._shown[key].add(field.id)
 
     def widen(self) -> bool:
         """Shows what all of its sources show by now; whether there was any."""
-        wider = False
-        for key, waiting in self._waiting.items():
-            for field in tuple(waiting):
-                if self._has_sources(self._entries[key], field):
+        before = self._size()
+        for key, fields in self._computed.items():
+            for field in fields:
+                level = self._levels[key].get(field.id)
+                if self._has_sources(key, field, self._held[key]):
+                    self._held[key].add(field.id)
+                lifted = self._held[key] if level is not None else self._shown[key]
+                if level != "none" and self._has_sources(key, field, lifted):
                     self._shown[key].add(field.id)
-                    waiting.remove(field)
-                    wider = True
-        return wider
+        return self._size() > before
+
+    def _size(self) -> int:
+        return sum(len(one) for sets in (self._shown, self._held) for one in sets.values())
 
     def ways(self) -> Shown:
-        return {
-            key: frozenset(fields)
-            for key, fields in self._shown.items()
-            if fields or not self._entries[key].table.fields
-        }
+        return {key: frozenset(fields) for key, fields in self._shown.items() if self._is_way(key)}
 
-    def _has_sources(self, entry: Entry, field: FieldFacts) -> bool:
-        lifted = field_level(entry.table.field_permissions, field.id, entry.held) is not None
-        return all(self._has_source(entry, *source, lifted) for source in field.reads or ())
+    def _is_way(self, key: EntryKey) -> bool:
+        return bool(self._shown[key]) or not self._entries[key].table.fields
 
-    def _has_source(self, entry: Entry, table_id: str, field_id: str, lifted: bool) -> bool:
-        table = self._tables.get(table_id)
-        source = next((f for f in table.fields if f.id == field_id), None) if table else None
-        if source is None:
-            return False
-        if source.linked_table_id is not None and not self._in_sight(source.linked_table_id):
-            return False
-        if table_id == entry.table.id:
-            return lifted or field_id in self._shown[entry.key]
+    def _has_sources(self, key: EntryKey, field: FieldFacts, own: Collection[str]) -> bool:
+        """`own`: what counts as seen of the field's own table."""
+        for table_id, field_id in field.reads or ():
+            source = self._tables.get(table_id, {}).get(field_id)
+            if source is None:
+                return False
+            if source.linked_table_id is not None and not self._in_sight(source.linked_table_id):
+                return False
+            elsewhere = table_id != key.table_id
+            if not (self._seen(table_id, field_id) if elsewhere else field_id in own):
+                return False
+        return True
+
+    def _seen(self, table_id: str, field_id: str) -> bool:
         return any(
             field_id in fields for key, fields in self._shown.items() if key.table_id == table_id
         )
 
     def _in_sight(self, table_id: str) -> bool:
-        return any(
-            fields or not self._entries[key].table.fields
-            for key, fields in self._shown.items()
-            if key.table_id == table_id
-        )
+        return any(key.table_id == table_id and self._is_way(key) for key in self._entries)
 
 
-def _may_read(entry: Entry, field_id: str) -> bool:
-    if entry.view is not None and field_id in entry.view.hidden:
-        return False
-    return field_level(entry.table.field_permissions, field_id, entry.held) != "none"
+def _by_id(table: TableFacts) -> dict[str, FieldFacts]:
+    return {field.id: field for field in table.fields}
+
+
+def _levels(entry: Entry) -> dict[str, Level | None]:
+    """What field permissions say of each field that they name."""
+    permissions = entry.table.field_permissions
+    named = {one.field_id for one in permissions}
+    return {id: field_level(permissions, id, entry.held) for id in named}
+
+
+def _held_back(entry: Entry, field_id: str) -> bool:
+    """What a granted view hides is no field of the way through it."""
+    return entry.view is not None and field_id in entry.view.hidden
 
 
 def writable(entry: Entry, fields: frozenset[str]) -> frozenset[str]:
     """Of the fields that a way shows, those whose cells its holder may write."""
     if RANK[entry.role] < RANK["editor"]:
         return frozenset()
-    permissions = entry.table.field_permissions
-    return frozenset(id for id in fields if field_level(permissions, id, entry.held) != "read")
+    levels = _levels(entry)
+    return frozenset(id for id in fields if levels.get(id) != "read")

@@ -156,7 +156,8 @@ def test_9_a_link_to_an_unreadable_table_is_opaque() -> None:
     assert (opened["relations"][0]["links"], names(opened["tables"][0])[-1]) == (2, "lookup")
     closed = ask(place("viewer", *linked(), links=link, grants=(grant("none", "table:other"),)))
     assert closed["relations"] == [
-        {"table_id": "t", "table_name": "t", "field_id": "link", "field_name": "Link", "cardinality": "many",
+        {"table_id": "t", "table_name": "t", "field_id": "link", "field_name": "Link",
+         "cardinality": "many",
          "linked_table_id": None, "linked_table_name": None, "linked_field_id": None, "links": None}
     ]  # fmt: skip
     assert names(closed["tables"][0]) == ["name", "kind", "link"]

@@ -72,7 +72,7 @@ async def _read(reads: SqlReads, question: Question) -> tuple[Facts, access.Attr
     facts = await reads.facts(at, tail=0)
     ids = dict.fromkeys((*access.reach(facts, at.workspace_id), question.table_id))
     tables = tuple(await reads.tables(at, facts, tuple(ids)))
-    facts = facts.model_copy(update={"tables": tables})
+    facts = facts.with_tables(tables)
     lookups = access.lookups(facts, at)
     if not lookups or facts.user is None:
         return facts, {}

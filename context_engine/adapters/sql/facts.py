@@ -107,6 +107,10 @@ class Statement:
 
 
 def _sql(wanted: str, coordinates: str) -> str:
+    of_view = """
+            OR coalesce(v.table_id, g.scope_id) = (SELECT table_id FROM views
+                WHERE id = :view_id AND workspace_id = :workspace_id)"""
+    of_view = of_view if coordinates else ""
     return f"""
 WITH wanted AS (
 {wanted}    SELECT unnest(m.table_ids) AS id FROM (
@@ -162,7 +166,8 @@ SELECT json_build_object(
         'table_id', v.table_id)), '[]')
         FROM subjects s JOIN grants g USING (subject_type, subject_id)
         LEFT JOIN views v ON g.scope_type = 'view' AND v.id = g.scope_id
-        WHERE g.workspace_id = :workspace_id),
+        WHERE g.workspace_id = :workspace_id AND (g.scope_type = 'workspace'
+            OR coalesce(v.table_id, g.scope_id) IN (SELECT id FROM wanted){of_view})),
     'named', (SELECT coalesce(json_agg(t.id ORDER BY t.position, t.id), '[]')
         FROM tables t JOIN wanted USING (id)
         WHERE t.workspace_id = :workspace_id AND NOT t.trashed),
@@ -197,6 +202,13 @@ _PERMISSIONS = """(
     FROM field_permissions p WHERE p.table_id = l.id AND (p.subject_type = 'role'
         OR (p.subject_type = 'user' AND p.subject_id = :user_id)
         OR (p.subject_type = 'team' AND p.subject_id = ANY(:team_ids))))"""
+
+_GRANTS = """(
+    SELECT coalesce(json_agg(json_build_object(
+        'subject_type', g.subject_type, 'subject_id', g.subject_id,
+        'scope_type', g.scope_type, 'scope_id', g.scope_id, 'role', g.role,
+        'table_id', g.view_of)), '[]')
+    FROM granted g WHERE coalesce(g.view_of, g.scope_id) = l.id)"""
 
 _VIEWS = """(
     SELECT coalesce(json_agg(json_build_object(
@@ -244,10 +256,19 @@ WITH RECURSIVE near AS (
 ), live AS MATERIALIZED (
     SELECT t.* FROM tables t JOIN every USING (id)
     WHERE t.workspace_id = :workspace_id AND NOT t.trashed
+), granted AS MATERIALIZED (
+    SELECT g.*, v.table_id AS view_of FROM (
+        SELECT 'user' AS subject_type, :user_id AS subject_id
+        UNION ALL SELECT 'team', unnest(:team_ids)) s
+    JOIN grants g USING (subject_type, subject_id)
+    LEFT JOIN views v ON g.scope_type = 'view' AND v.id = g.scope_id
+    WHERE g.workspace_id = :workspace_id AND g.scope_type <> 'workspace'
+    AND coalesce(v.table_id, g.scope_id) IN (SELECT id FROM live)
 )
 SELECT (SELECT coalesce(json_agg(json_build_object(
     'id', l.id, 'name', l.name, 'policy_default', l.policy_default, 'policies', {_POLICIES},
-    'fields', {_FIELDS}, 'field_permissions', {_PERMISSIONS}, 'views', {_VIEWS})
+    'fields', {_FIELDS}, 'field_permissions', {_PERMISSIONS}, 'grants', {_GRANTS},
+    'views', {_VIEWS})
     ORDER BY l.position, l.id), '[]') FROM live l)::text
 FROM set_config('plan_cache_mode', 'force_custom_plan', true) AS plans, set_config(
     'statement_timeout', coalesce(:count_ms, current_setting('statement_timeout')), true) AS times
