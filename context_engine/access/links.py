@@ -67,6 +67,6 @@ def _link(
         field=field,
         target=target,
         # Where the other side has a field, a link is seen there by a way that shows it.
-        ends=target.rows if back is None else target.showing((back.id,)),
+        ends=target.ways if back is None else target.ways_showing((back.id,)),
         back=back if back is not None and target.shows(back.id) else None,
     )

@@ -76,16 +76,22 @@ def policy_for(
     Garbage closes the table, whoever it once named.
     """
     try:
-        parsed = policy.RowPolicy.model_validate(
-            {"subjects": stored.subjects, "pred": policy.parse(stored.pred), "mode": stored.mode}
-        )
+        parsed = run.once(("policy", stored.id), lambda: _parsed(stored))
         if not _names(run, held, parsed):
             return None
-        return parsed.mode, stored_pred(run, table, parsed.pred)
+        meant = run.once(("pred", stored.id), lambda: stored_pred(run, table, parsed.pred))
+        return parsed.mode, meant
     except (ValueError, InvalidRequest, policy.Unresolvable) as fault:
         run.garbage(f"policy {stored.id} of table {table.id}", fault)
         run.deny(f"rows of {table.id}", f"policy {stored.id}: {type(fault).__name__}: {fault}")
         return "restrictive", False
+
+
+def _parsed(stored: PolicyFacts) -> policy.RowPolicy:
+    pred = policy.parse(stored.pred)
+    return policy.RowPolicy.model_validate(
+        {"subjects": stored.subjects, "pred": pred, "mode": stored.mode}
+    )
 
 
 def _names(run: Run, held: Role, parsed: policy.RowPolicy) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
 from pydantic import JsonValue, ValidationError
 
@@ -16,6 +16,8 @@ from context_engine.access.visible import Denial
 from context_engine.facts import Facts, FieldFacts, TableFacts
 from context_engine.keys import Coordinates, Tag
 from context_engine.models.context import Unresolved
+
+T = TypeVar("T")
 
 Cell = tuple[str, str | None]
 """(table, field or system column); None for the table's rows alone."""
@@ -44,6 +46,7 @@ class Run:
     faults: list[Denial] = field(default_factory=list, init=False)
     missing: list[Unresolved] = field(default_factory=list, init=False)
     _noted: set[Cell] = field(default_factory=set, init=False)
+    _made: dict[tuple[str, str], object] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.tags = {
@@ -82,6 +85,12 @@ class Run:
             now=self.now,
             attributes=self.attributes,
         )
+
+    def once(self, what: tuple[str, str], make: Callable[[], T]) -> T:
+        """What `make` gives, made the first time: several ways may ask for the same."""
+        if what not in self._made:
+            self._made[what] = make()
+        return cast("T", self._made[what])
 
     # -- what depends on what ----------------------------------------------------------------
 

@@ -113,9 +113,13 @@ class VisibleTable(_Visible):
             return None
         return next((way.uncountable for way in self.ways if way.uncountable), None)
 
+    def ways_showing(self, field_ids: Collection[str]) -> tuple[Way, ...]:
+        """The ways by which cells in all of these fields are in sight."""
+        return tuple(way for way in self.ways if way.field_ids.issuperset(field_ids))
+
     def showing(self, field_ids: Collection[str]) -> tuple[RowSet, ...]:
         """Rows whose cells in all of these fields are in sight, by one way."""
-        return tuple(way.rows for way in self.ways if way.field_ids.issuperset(field_ids))
+        return tuple(way.rows for way in self.ways_showing(field_ids))
 
     def shows(self, field_id: str) -> bool:
         return any(field_id in way.field_ids for way in self.ways)
@@ -129,8 +133,8 @@ class VisibleLink(_Visible):
     field: FieldFacts
     target: VisibleTable | None
     """Where it leads; None for a table out of sight."""
-    ends: tuple[RowSet, ...]
-    """Rows of `target` that a link may be seen to lead to."""
+    ends: tuple[Way, ...]
+    """Ways into `target` by whose rows a link may be seen to lead there."""
     back: FieldFacts | None
     """The field in sight on the other side."""
 
@@ -139,9 +143,9 @@ class VisibleLink(_Visible):
         return self.field.id
 
     @property
-    def starts(self) -> tuple[RowSet, ...]:
-        """Rows of `table` that a link may be seen to come from."""
-        return self.table.showing((self.field.id,))
+    def starts(self) -> tuple[Way, ...]:
+        """Ways into `table` by whose rows a link may be seen to come from there."""
+        return self.table.ways_showing((self.field.id,))
 
     @property
     def uncountable(self) -> str | None:

@@ -87,3 +87,32 @@ async def test_a_write_keeps_its_own_time(world: World) -> None:
         before = await connection.scalar(text("SHOW statement_timeout"))
         await visible(SqlReads.within(connection), at("t0"))
         assert await connection.scalar(text("SHOW statement_timeout")) == before
+
+
+async def _linked(world: World) -> None:
+    """Every record of `t0` links to one of `t1`; three of them to one that is deleted."""
+    here = {"workspace_id": "w"}
+    link = {"id": "l", "name": "L", "type": "link", "table_id": "t0", "linked_table_id": "t1"}
+    await world.add(t.fields, {**link, **here})
+    ends = [{"from_record_id": f"t0.r{n}", "to_record_id": f"t1.r{n}"} for n in range(10)]
+    await world.add(t.links, *({"field_id": "l", **one, **here} for one in ends))
+    async with world.database.begin() as connection:
+        gone = "UPDATE records SET deleted_at = now() WHERE id IN ('t1.r0', 't1.r1', 't1.r2')"
+        await connection.execute(text(gone))
+
+
+@pytest.mark.parametrize(
+    ("cap", "links", "statements"),
+    [(100, Count.of(7), 3), (8, Count.of(7), 4), (6, Count.at_least(6), 4)],
+)
+async def test_links_are_exact_up_to_the_cap_though_their_tables_are_larger(
+    world: World, cap: int, links: Count, statements: int
+) -> None:
+    """Where a table has more rows than are looked at, its links ask row by row: one more
+    statement."""
+    await _linked(world)
+    async with Statements(world.database) as seen:
+        found = await counted(SqlDomain(world.database, count_cap=cap), at("t0", "t1"))
+    assert found.links["l"] == links
+    assert found.tables["t1"] == (Count.of(7) if cap > 6 else Count.at_least(6))
+    assert len(seen.reading) == statements

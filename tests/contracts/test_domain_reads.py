@@ -181,7 +181,7 @@ async def test_tables_that_decide_are_read_though_nobody_named_them(
 async def test_grants_of_the_user_and_of_the_users_teams_only(
     world: World, domain: SqlDomain
 ) -> None:
-    """Wherever in the workspace; nobody else's."""
+    """On the workspace and the tables in question; nobody else's."""
     here = {"workspace_id": "w"}
     await world.add(t.teams, {"id": "m", "name": "M", **here}, {"id": "n", "name": "N", **here})
     await world.add(
@@ -203,7 +203,6 @@ async def test_grants_of_the_user_and_of_the_users_teams_only(
     assert found == {
         ("table", "t0", "user", "editor"),
         ("table", "t0", "team", "builder"),
-        ("table", "t1", "user", "none"),
         ("workspace", "w", "team", "viewer"),
     }
 

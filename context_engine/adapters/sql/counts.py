@@ -17,6 +17,13 @@ from context_engine.access import VisibleLink, VisibleScope, VisibleTable, Visib
 from context_engine.adapters.sql.driver import Reader
 from context_engine.adapters.sql.faults import QUERY_CANCELED, sqlstate
 from context_engine.adapters.sql.predicates import Binds, predicate_sql
+from context_engine.adapters.sql.row_counts import (
+    Rows,
+    RowsAlone,
+    SharedRows,
+    limited,
+    row_is_seen,
+)
 from context_engine.adapters.sql.rows import live_rows
 from context_engine.adapters.sql.view_filters import view_filter_sql
 from context_engine.models.sections import Count
@@ -42,7 +49,7 @@ Kind = Literal["table", "link", "view", "tasks", "open tasks", "task row", "task
 Key = tuple[Kind, str]
 """What is counted, and of which table or link field."""
 
-_Queries = dict[Key, Callable[[Binds], str]]
+_Queries = dict[Key, Callable[[Rows], str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +74,9 @@ async def counted(reader: Reader, scope: VisibleScope, cap: int) -> Counts:
     """Every count of `scope`, each exact up to `cap`."""
     wanted = _wanted(scope, cap)
     try:
-        numbers = await _at_once(reader, wanted) if wanted else {}
+        numbers = await _at_once(reader, wanted, cap) if wanted else {}
     except StatementTooSlow:
-        numbers = await _one_by_one(reader, wanted)
+        numbers = await _one_by_one(reader, wanted, cap)
     return _counts(scope, _Found(numbers, cap), passing=len(numbers) < len(wanted))
 
 
@@ -107,13 +114,23 @@ class StatementTooSlow(Exception):
     """The server cancelled a statement at its time limit."""
 
 
-async def _at_once(reader: Reader, wanted: _Queries) -> dict[Key, int]:
-    binds = Binds()
-    row = await _in_time(reader, [query(binds) for query in wanted.values()], binds)
-    return dict(zip(wanted, row, strict=True))
+async def _at_once(reader: Reader, wanted: _Queries, cap: int) -> dict[Key, int]:
+    """All in one statement, in which the rows in sight of each table are found once, up to the
+    cap; what looks into more of them than that by a second one, row by row."""
+    shared = SharedRows(cap)
+    queries = {key: query(shared) for key, query in wanted.items()}
+    row = await _in_time(reader, shared.statement(queries.values()), shared.binds)
+    found = dict(zip(queries, row, strict=False))
+    cut = shared.cut(row[len(queries) :])
+    again = {key: query for key, query in wanted.items() if cut & shared.used_by(queries[key])}
+    if again:
+        alone = RowsAlone(cap)
+        statement = alone.statement([query(alone) for query in again.values()])
+        found |= dict(zip(again, await _in_time(reader, statement, alone.binds), strict=True))
+    return found
 
 
-async def _one_by_one(reader: Reader, wanted: _Queries) -> dict[Key, int]:
+async def _one_by_one(reader: Reader, wanted: _Queries, cap: int) -> dict[Key, int]:
     """As many as the time for all allows, each behind the savepoint."""
     found: dict[Key, int] = {}
     clock = asyncio.get_running_loop().time
@@ -123,9 +140,10 @@ async def _one_by_one(reader: Reader, wanted: _Queries) -> dict[Key, int]:
         if left <= 0:
             break
         await reader.execute(_AGAIN.format(ms=min(left, COUNT_MS)))
-        binds = Binds()
+        alone = RowsAlone(cap)
+        statement = alone.statement([query(alone)])
         with suppress(StatementTooSlow):
-            found[key] = (await _in_time(reader, [query(binds)], binds))[0]
+            found[key] = (await _in_time(reader, statement, alone.binds))[0]
     return found
 
 
@@ -135,9 +153,9 @@ _AGAIN = (
 )
 
 
-async def _in_time(reader: Reader, queries: list[str], binds: Binds) -> Any:
+async def _in_time(reader: Reader, statement: str, binds: Binds) -> Any:
     try:
-        return await reader.fetchrow(f"SELECT {', '.join(queries)}", *binds.values)
+        return await reader.fetchrow(statement, *binds.values)
     except Exception as error:
         if sqlstate(error) == QUERY_CANCELED:
             raise StatementTooSlow from error
@@ -151,16 +169,13 @@ def _wanted(scope: VisibleScope, cap: int) -> _Queries:
     """A subquery for each count; none for what cannot be told."""
     wanted: _Queries = {}
 
-    def number(kind: Kind, id: str, table: str, condition: Callable[[Binds], str]) -> None:
+    def number(kind: Kind, id: str, table: str, condition: Callable[[Rows], str]) -> None:
         # One more than the cap tells that there are more.
-        wanted[kind, id] = lambda binds: (
-            f"(SELECT count(*) FROM (SELECT FROM {table} WHERE {condition(binds)}"  # noqa: S608
-            f" LIMIT {cap + 1}) AS counted)"
-        )
+        wanted[kind, id] = lambda rows: limited(table, condition(rows), cap)
 
     for table in scope.tables:
         if table.uncountable is None:
-            number("table", table.id, "records", partial(_rows, table))
+            wanted["table", table.id] = partial(_rows, table)
     for link in scope.links:
         if link.target is not None and link.uncountable is None:
             number("link", link.key, "links", partial(_links, link))
@@ -180,47 +195,44 @@ def _wanted(scope: VisibleScope, cap: int) -> _Queries:
     return wanted
 
 
-def _rows(table: VisibleTable, binds: Binds) -> str:
-    return live_rows(table.id, table.rows, binds)
+def _rows(table: VisibleTable, rows: Rows) -> str:
+    return rows.number(table.id, table.ways)
 
 
-def _view(view: VisibleView, binds: Binds) -> str:
+def _view(view: VisibleView, rows: Rows) -> str:
+    binds = rows.binds
     within = f"{live_rows(view.table_id, view.rows, binds)} AND {predicate_sql(view.filter, binds)}"
     if view.where is not None:
         within = f"{within} AND {view_filter_sql(view.where, binds)}"
     return within
 
 
-def _links(link: VisibleLink, binds: Binds) -> str:
+def _links(link: VisibleLink, rows: Rows) -> str:
     """Links whose two rows are both in sight."""
     assert link.target is not None, "an opaque link is not counted"
-    starts = live_rows(link.table.id, link.starts, binds)
-    ends = live_rows(link.target.id, link.ends, binds)
     return (
-        f"links.field_id = {binds.text(link.field.id)}"
-        f" AND {_exists(f'records.id = links.from_record_id AND {starts}')}"
-        f" AND {_exists(f'records.id = links.to_record_id AND {ends}')}"
+        f"links.field_id = {rows.binds.text(link.field.id)}"
+        f" AND {rows.hold(link.table.id, link.starts, 'links.from_record_id')}"
+        f" AND {rows.hold(link.target.id, link.ends, 'links.to_record_id')}"
     )
 
 
-def _tasks(project_id: str, tables: Sequence[VisibleTable], binds: Binds) -> str:
+def _tasks(project_id: str, tables: Sequence[VisibleTable], rows: Rows) -> str:
     """Tasks of a project that are in sight: those without a row, and those whose row is."""
     in_sight = ["tasks.record_id IS NULL"]
-    in_sight += [_exists(f"records.id = tasks.record_id AND {_rows(t, binds)}") for t in tables]
-    return f"tasks.project_id = {binds.text(project_id)} AND ({' OR '.join(in_sight)})"
+    in_sight += [rows.hold(t.id, t.ways, "tasks.record_id") for t in tables]
+    return f"tasks.project_id = {rows.binds.text(project_id)} AND ({' OR '.join(in_sight)})"
 
 
-def _still_open(tasks: Callable[[Binds], str], binds: Binds) -> str:
-    return f"{tasks(binds)} AND tasks.status <> {binds.text(CLOSED)}"
+def _still_open(tasks: Callable[[Rows], str], rows: Rows) -> str:
+    return f"{tasks(rows)} AND tasks.status <> {rows.binds.text(CLOSED)}"
 
 
-def _task_row(record_id: str, table: VisibleTable, binds: Binds, *, titled: bool) -> str:
+def _task_row(record_id: str, table: VisibleTable, rows: Rows, *, titled: bool) -> str:
     """Whether a task's row is in sight; `titled`: by a way that shows its primary field too."""
     primary = tuple(field.id for field in table.fields if field.primary)
-    sets = table.showing(primary) if primary else ()
-    rows = live_rows(table.id, sets if titled else table.rows, binds)
-    return f"({_exists(f'records.id = {binds.text(record_id)} AND {rows}')})::int"
-
-
-def _exists(condition: str) -> str:
-    return f"EXISTS (SELECT FROM records WHERE {condition})"
+    ways = table.ways_showing(primary) if primary else ()
+    seen = row_is_seen(
+        table.id, ways if titled else table.ways, rows.binds.text(record_id), rows.binds
+    )
+    return f"({seen})::int"
