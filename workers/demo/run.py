@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from context_engine import bootstrap
+from context_engine.adapters.sql.explain import explain
 from context_engine.errors import ContextEngineError
 from events.client import ContextClient
 from workers.cli.program import typed
@@ -59,7 +61,9 @@ async def _steps(up: House, console: Console, report: list[dict[str, object]]) -
     """Runs every step; how many did not show what they should."""
     failed = 0
     async with ContextClient(up.settings) as client, bootstrap.parts(up.settings) as parts:
-        stage = Stage(client, parts.services, up.seeded, parts.outbox)
+        stage = Stage(
+            client, parts.services, up.seeded, parts.outbox, partial(explain, parts.database)
+        )
         await stage.settle()
         for number, step in enumerate(STEPS, start=1):
             title = (step.__doc__ or step.__name__).strip()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from context_engine.access import Question, Step
 from context_engine.adapters.sql.services import DomainServices, Written
 from context_engine.changes import (
     AnyChange,
@@ -51,6 +52,8 @@ class Stage:
     services: DomainServices
     seeded: Seeded
     outbox: OutboxSource
+    explain: Callable[[Question], Awaitable[tuple[Step, ...]]]
+    """What `context-engine explain` tells."""
 
     def where(self, user_id: str, **more: object) -> ContextBuildInput:
         """Coordinates in the demo workspace."""

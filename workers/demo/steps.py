@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from workers.demo.rights import by_a_view_alone, explained, ruled, without_a_field
 from workers.demo.stage import Shown, Stage, expect, records, told
 
 TABLE = "tbl-tasks"
@@ -139,7 +140,11 @@ STEPS: tuple[Step, ...] = (
     next_turn,
     another_user,
     unreadable,
+    explained,
     revoked,
     edited,
+    ruled,
+    without_a_field,
+    by_a_view_alone,
     removed,
 )
