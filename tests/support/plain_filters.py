@@ -117,11 +117,15 @@ def _of_kind(cell: Any, kind: v.Kind) -> Any:
 
 
 def _day(found: Any, tz: str) -> date | None:
+    """None for a text that is no date and no time: what is stored need not make sense."""
     if not found:
         return None
-    if "T" not in found:
-        return date.fromisoformat(found)
-    return datetime.fromisoformat(found).astimezone(ZoneInfo(tz)).date()
+    try:
+        if "T" not in found:
+            return date.fromisoformat(found)
+        return datetime.fromisoformat(found).astimezone(ZoneInfo(tz)).date()
+    except ValueError:
+        return None
 
 
 def _rolled(function: v.Function, items: list[Any]) -> Any:
