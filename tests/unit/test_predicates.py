@@ -165,30 +165,36 @@ BEGAN, ENDED = at(2026, 3, 28, 23), at(2026, 3, 29, 22)
 
 
 @pytest.mark.parametrize(
-    ("op", "sql"),
+    ("op", "near", "sign", "sql"),
     [
-        ("eq", "((T >= BEGAN) AND NOT (T >= ENDED))"),
-        ("ne", "(NOT ((T >= BEGAN) AND NOT (T >= ENDED)))"),
-        ("lt", "(NOT (T >= BEGAN))"),
-        ("lte", "(NOT (T >= ENDED))"),
-        ("gt", "(T >= ENDED)"),
-        ("gte", "(T >= BEGAN)"),
+        ("eq", "EARLY AND LATE", "=", "((T >= BEGAN) AND NOT (T >= ENDED))"),
+        ("lt", "LATE", "<", "(NOT (T >= BEGAN))"),
+        ("lte", "LATE", "<=", "(NOT (T >= ENDED))"),
+        ("gt", "EARLY", ">", "(T >= ENDED)"),
+        ("gte", "EARLY", ">=", "(T >= BEGAN)"),
     ],
 )
-def test_a_day_compares(op: str, sql: str) -> None:
-    """By the moments at which it begins and ends: of a column at once, of a cell once its text
-    is known to be a day, which compares as text, or a time."""
+def test_a_day_compares(op: str, near: str, sign: str, sql: str) -> None:
+    """By the moments at which it begins and ends: of a column at once; of a cell whose text is
+    near enough, and is a day, which compares as text, or a time."""
     moments = sql.replace("BEGAN", BEGAN).replace("ENDED", ENDED)
     column = moments.replace("T >=", "records.created_at >=")
     assert written(cmp("sys:created_at", op, SPRING)) == column
     cell = written(cmp("field:f", op, SPRING))
-    plain = moments.removeprefix("(NOT ").removesuffix(")") if op == "ne" else moments
-    sign = {"eq": "=", "ne": "=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}[op]
-    assert cell.startswith("(NOT coalesce(" if op == "ne" else "coalesce(")
-    assert f"THEN found.v COLLATE \"C\" {sign} '2026-03-29'::text WHEN" in cell
-    timed = plain.replace("T >=", "CAST(found.v AS timestamptz) >=")
+    close = near.replace("EARLY", """found.v COLLATE "C" >= '2026-03-27'::text""")
+    close = close.replace("LATE", """found.v COLLATE "C" < '2026-04-01'::text""")
+    assert cell.startswith(f"coalesce((SELECT CASE WHEN NOT ({close}) THEN false WHEN found.v ~ ")
+    assert f"'date') THEN found.v COLLATE \"C\" {sign} '2026-03-29'::text WHEN" in cell
+    timed = moments.replace("T >=", "CAST(found.v AS timestamptz) >=")
     assert f"'timestamptz') THEN {timed} END" in cell
-    assert f"FROM (SELECT {TEXT} AS v) AS found), false)" in cell
+    assert cell.endswith(f"FROM (SELECT {TEXT} AS v) AS found), false)")
+
+
+def test_another_day_is_the_complement_of_the_day() -> None:
+    """`ne` holds for what is no day at all."""
+    for ref in ("sys:created_at", "field:f"):
+        same, other = (written(cmp(ref, op, SPRING)) for op in ("eq", "ne"))
+        assert other == f"(NOT {same})"
 
 
 def test_a_day_that_begins_twice_compares() -> None:
@@ -212,7 +218,6 @@ def test_who_made_a_row_is_on_no_day() -> None:
         ("in", SPRING, "in with a day"),
         ("text_contains", SPRING, "text_contains with a day"),
         ("gt", policy.OnDay(day=date(9999, 12, 31), tz="UTC"), "a day at the end of time"),
-        ("lt", policy.OnDay(day=date(1, 1, 1), tz="UTC"), "a day at the end of time"),
     ],
 )
 def test_days_that_cannot_be_compared_are_unresolvable(
@@ -253,12 +258,12 @@ def test_a_link_is_followed_to_live_rows_of_its_table() -> None:
     """One hop: inside, the condition is on the linked row."""
     pred = policy.LinkedAny(linked_any=policy.Linked(field="l", pred=A))
     assert written(pred) == (
-        "EXISTS (SELECT FROM (SELECT links.to_record_id AS id FROM links"
-        " WHERE links.field_id = 'l'::text AND links.from_record_id = records.id) AS near"
-        " JOIN records ON records.id = near.id WHERE records.table_id ="
+        "(records.id IN (SELECT links.from_record_id FROM links"
+        " JOIN records ON records.id = links.to_record_id AND records.table_id ="
         " (SELECT tables.id FROM fields JOIN tables ON tables.id = fields.linked_table_id"
         " AND NOT tables.trashed WHERE fields.id = 'l'::text)"
-        f" AND records.deleted_at IS NULL AND {MINE})"
+        f" AND records.deleted_at IS NULL AND {MINE}"
+        " WHERE links.field_id = 'l'::text))"
     )
     twice = policy.LinkedAny(linked_any=policy.Linked(field="m", pred=policy.All(all=(A, pred))))
     with pytest.raises(policy.Unresolvable, match=r"^a linkedAny inside of a linkedAny$"):
