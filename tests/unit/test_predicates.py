@@ -167,11 +167,11 @@ BEGAN, ENDED = at(2026, 3, 28, 23), at(2026, 3, 29, 22)
 @pytest.mark.parametrize(
     ("op", "near", "sign", "sql"),
     [
-        ("eq", "EARLY AND LATE", "=", "((T >= BEGAN) AND NOT (T >= ENDED))"),
-        ("lt", "LATE", "<", "(NOT (T >= BEGAN))"),
-        ("lte", "LATE", "<=", "(NOT (T >= ENDED))"),
-        ("gt", "EARLY", ">", "(T >= ENDED)"),
-        ("gte", "EARLY", ">=", "(T >= BEGAN)"),
+        ("eq", "SINCE AND BEFORE", "=", "((T >= BEGAN) AND NOT (T >= ENDED))"),
+        ("lt", "BEFORE", "<", "(NOT (T >= BEGAN))"),
+        ("lte", "BEFORE", "<=", "(NOT (T >= ENDED))"),
+        ("gt", "SINCE", ">", "(T >= ENDED)"),
+        ("gte", "SINCE", ">=", "(T >= BEGAN)"),
     ],
 )
 def test_a_day_compares(op: str, near: str, sign: str, sql: str) -> None:
@@ -181,8 +181,8 @@ def test_a_day_compares(op: str, near: str, sign: str, sql: str) -> None:
     column = moments.replace("T >=", "records.created_at >=")
     assert written(cmp("sys:created_at", op, SPRING)) == column
     cell = written(cmp("field:f", op, SPRING))
-    close = near.replace("EARLY", """found.v COLLATE "C" >= '2026-03-27'::text""")
-    close = close.replace("LATE", """found.v COLLATE "C" < '2026-04-01'::text""")
+    close = near.replace("SINCE", """found.v COLLATE "C" >= '2026-03-27'::text""")
+    close = close.replace("BEFORE", """found.v COLLATE "C" < '2026-04-01'::text""")
     assert cell.startswith(f"coalesce((SELECT CASE WHEN NOT ({close}) THEN false WHEN found.v ~ ")
     assert f"'date') THEN found.v COLLATE \"C\" {sign} '2026-03-29'::text WHEN" in cell
     timed = moments.replace("T >=", "CAST(found.v AS timestamptz) >=")
