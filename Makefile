@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
 BENCH ?=
+ONLY ?=
 AREA ?= access
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check properties bench schema clean
+.PHONY: help demo test check properties mutants bench schema clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +30,9 @@ check: $(READY)  ## ruff, mypy strict, import-linter
 properties: $(READY)  ## a long proof: AREA=access, 10,000 workspaces; ACCESS_SEED=n repeats one
 	@AREA=$(AREA) $(BIN)/python -m pytest -q -s tests/properties/test_$(AREA).py $(ARGS)
 
+mutants: $(READY)  ## mutation testing, figures by file; ONLY=context_engine/keys for a part
+	@$(BIN)/python tests/mutants.py $(ONLY) $(ARGS)
+
 bench: $(READY)  ## the benchmarks beside their baselines; BENCH=hot,cold for some
 	@$(BIN)/python -m tests.bench $(BENCH)
 
@@ -38,7 +42,7 @@ schema: $(READY)  ## write JSON Schemas, AsyncAPI and reference pages again
 
 clean:  ## remove the virtual environment and everything made
 	rm -rf $(VENV) build dist *.egg-info .context-engine .mypy_cache .ruff_cache .pytest_cache \
-		.hypothesis .import_linter_cache
+		.hypothesis .import_linter_cache mutants
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
