@@ -11,8 +11,7 @@ from pathlib import Path
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql.services import DomainServices
-from tests.support.matrix import Trial, furnish, marked, tables
-from tests.support.services import RecordingMarker
+from tests.support.matrix import Marks, Trial, furnish, marked, tables
 
 PAGE = Path(__file__).parents[2] / "docs" / "permissions.md"
 
@@ -22,7 +21,7 @@ async def test_everybody_may_do_what_the_page_says(database: AsyncEngine) -> Non
 
     What is done is undone, and what is refused left no trace: the world is as it was.
     """
-    await furnish(DomainServices(database, RecordingMarker(database)))
+    await furnish(DomainServices(database, Marks()))
     trial = Trial(database)
     before = await trial.extent()
     made = marked(PAGE.read_text(), await tables(trial))

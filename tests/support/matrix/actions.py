@@ -5,33 +5,16 @@ What stands in one row ends alike for everybody; the test says so.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
-from context_engine.adapters.sql.services import DomainServices
+from tests.support.matrix.trying import Act, House
 from tests.support.matrix.world import EXTRA, OUTSIDE
 
-Act = Callable[[DomainServices, str], Awaitable[Any]]
-"""One action by the user whose id is given."""
 Rows = Mapping[str, Sequence[Act]]
 
-
-def _context(**where: object) -> Mapping[str, object]:
-    return where
-
-
-ASKED: Mapping[str, Mapping[str, object]] = {
-    "ask for a context of the table": _context(tableIds=["t"]),
-    "… with an open project, a workflow or an agent": _context(
-        projectId="project", workflowId="workflow", agentStack=["agent-admin"]
-    ),
-    "… with a team of others": _context(teamId="team"),
-    "… with a private project or a conversation of others": _context(projectId="closed"),
-}
-"""Contexts, asked for with `strict`; a row of the same words may have actions too."""
-
 ON_TABLE: Rows = {
-    "ask for a context of the table": (),
+    "ask for a context of the table": (lambda s, who: s.context(who, tableIds=["t"]),),
     "show the table, list its records": (
         lambda s, who: s.tables.show(who, "w", "t"),
         lambda s, who: s.records.list(who, "w", "t"),
@@ -64,7 +47,6 @@ ON_TABLE: Rows = {
         lambda s, who: s.fields.update(who, "w", "t", "kind", name="F"),
         lambda s, who: s.fields.delete(who, "w", "t", "kind"),
         lambda s, who: s.links.create(who, "w", "t", name="L", linked_table_id="t"),
-        lambda s, who: s.fields.delete(who, "w", "t", "next"),
     ),
     "make, change, delete collaborative views; make a personal one": (
         lambda s, who: s.views.create(who, "w", "t", name="V"),
@@ -75,7 +57,7 @@ ON_TABLE: Rows = {
     "make a restricted view": (
         lambda s, who: s.views.create(who, "w", "t", name="V", ownership="restricted"),
     ),
-    "change or delete one": (
+    "change or delete a restricted view": (
         lambda s, who: s.views.update(who, "w", "t", "narrow", hidden=["kind"]),
         lambda s, who: s.views.delete(who, "w", "t", "narrow"),
     ),
@@ -96,30 +78,42 @@ ON_TABLE: Rows = {
         lambda s, who: _grant(s, who, "table", "t", "admin"),
         lambda s, who: _grant(s, who, "table", "t", "none"),
     ),
+    "grant on a restricted view": (lambda s, who: _grant(s, who, "view", "narrow", "editor"),),
     "hide a collaborative view from somebody": (
         lambda s, who: _grant(s, who, "view", "all", "none"),
     ),
-    "grant on a restricted view": (lambda s, who: _grant(s, who, "view", "narrow", "editor"),),
 }
 """About the table `t`."""
 
 ELSEWHERE: Rows = {
-    "see the members; open a conversation": (
+    "ask for a context of the workspace": (lambda s, who: s.context(who),),
+    "… with an open project, a workflow, an agent": (
+        lambda s, who: s.context(who, projectId="project"),
+        lambda s, who: s.context(who, workflowId="workflow"),
+        lambda s, who: s.context(who, agentStack=["agent-admin"]),
+    ),
+    "… with a team of others": (lambda s, who: s.context(who, teamId="team"),),
+    "… with a private project or a conversation of others": (
+        lambda s, who: s.context(who, projectId="closed"),
+        lambda s, who: s.context(who, conversationId="theirs"),
+    ),
+    "see the members, open a conversation": (
         lambda s, who: s.members.list(who, "w"),
         lambda s, who: s.conversations.open(who, "w", title="C", participant_ids=[EXTRA]),
     ),
-    "write in one's conversation, rename it, invite": (
+    "write in a conversation, rename it, invite, as who takes part": (
         lambda s, who: s.messages.add(who, "w", "talk", "Hello"),
         lambda s, who: s.conversations.rename(who, "w", "talk", title="C"),
         lambda s, who: s.conversations.add_participant(who, "w", "talk", EXTRA),
     ),
-    "… with an open project, a workflow or an agent": (),
-    "… with a team of others": (),
-    "… with a private project or a conversation of others": (
+    "write in a conversation of others, change a private project": (
         lambda s, who: s.messages.add(who, "w", "theirs", "Hello"),
+        lambda s, who: s.projects.update(who, "w", "closed", name="P"),
     ),
-    "make, change, delete tasks": (
-        lambda s, who: s.tasks.create(who, "w", title="T"),
+    "make, change, delete tasks of an open project": (
+        lambda s, who: s.tasks.create(who, "w", title="T", project_id="project"),
+        lambda s, who: s.tasks.update(who, "w", "task", title="T"),
+        lambda s, who: s.tasks.delete(who, "w", "task"),
     ),
     "make a table": (lambda s, who: s.tables.create(who, "w", name="T"),),
     "restore a trashed table": (lambda s, who: s.tables.restore(who, "w", "gone"),),
@@ -127,7 +121,7 @@ ELSEWHERE: Rows = {
         lambda s, who: s.projects.create(who, "w", name="P"),
         lambda s, who: s.workflows.create(who, "w", name="F"),
     ),
-    "change or delete one": (
+    "change or delete a project or a workflow": (
         lambda s, who: s.projects.update(who, "w", "project", name="P"),
         lambda s, who: s.projects.add_member(who, "w", "project", EXTRA),
         lambda s, who: s.projects.delete(who, "w", "project"),
@@ -179,7 +173,7 @@ OPERATORS: Rows = {
 
 
 def _grant(
-    s: DomainServices,
+    s: House,
     who: str,
     scope: str,
     id: str,
