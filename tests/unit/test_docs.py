@@ -9,7 +9,9 @@ from typing import Any, get_args
 import pytest
 import typer
 
+from context_engine import policy
 from context_engine.changes import AnyChange, kind_of
+from context_engine.facts import FieldFacts
 from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.asyncapi import default_topics
@@ -27,6 +29,7 @@ from tests.support.documents import (
     named_commands,
 )
 from workers.cli.main import app
+from workers.seed import shape
 
 COMMANDS = command_lines()
 MESSAGES = "docs/messages.md"
@@ -166,3 +169,28 @@ def test_each_topic_is_told_with_its_messages() -> None:
         assert f"| `{topic.name}` | workspace id | {types} |" in _messages()
         assert f"| `{topic.name}` | {classes} |" in connecting
     assert len(get_args(AnyChange)) == len(CHANGES)
+
+
+# -- permissions -------------------------------------------------------------------------------
+
+
+def test_the_policies_in_the_documentation_are_some() -> None:
+    """They are taken as they stand for the demo's table of tasks."""
+    fields = {table.id: _fields_of(table) for table in shape.TABLES}
+    for link in shape.LINKS:
+        fields[link.table_id][link.id] = _field(link.id, "link", link.linked_table_id)
+    found = [one for one in blocks("json") if one.document == "docs/permissions.md"]
+    assert len(found) > 1
+    for block in found:
+        policy.check(policy.parse_policies(json.loads(block.text)), shape.TASKS.id, fields.get)
+
+
+def _fields_of(table: shape.Table) -> dict[str, FieldFacts]:
+    return {field.id: _field(field.id, field.type) for field in table.fields}
+
+
+def _field(id: str, type: str, linked_table_id: str | None = None) -> FieldFacts:
+    return FieldFacts(
+        id=id, name=id, type=type, primary=False, linked_table_id=linked_table_id,
+        cardinality="one" if type == "user" else "many",
+    )  # fmt: skip
