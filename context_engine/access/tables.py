@@ -159,8 +159,7 @@ class Tables:
 
     def _sees(self, view: ViewFacts, ways: Sequence[Way]) -> bool:
         own: Role = next((way.role for way in ways if way.view_id is None), "none")
-        through = any(way.view_id == view.id for way in ways)
-        return sees_view(self._run.facts, view, own, through=through)
+        return sees_view(self._run.facts, view, own)
 
     def _view(self, table: TableFacts, view: ViewFacts, ways: Sequence[Way]) -> VisibleView:
         leading = [way for way in ways if way.view_id in (None, view.id)]

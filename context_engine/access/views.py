@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from context_engine import policy, view_filters
@@ -53,6 +53,8 @@ def _own_whole(run: Run, view: VisibleView, sight: SightOf) -> SightOf:
 
 def _presented(run: Run, view: VisibleView, pred: policy.Pred, sight: SightOf) -> policy.Pred:
     table = run.tables[view.table_id]
+    links = {field.id: field.linked_table_id for field in table.fields}
+    pred = _leading_somewhere(pred, links, sight)
     if (lacking := policy.lacking(pred, run.fields_of, table.id)) is not None:
         raise policy.Unresolvable(f"there is no {lacking}")
     run.read_by(pred, table)
@@ -60,6 +62,29 @@ def _presented(run: Run, view: VisibleView, pred: policy.Pred, sight: SightOf) -
     run.turns(policy.until(pred, operands))
     fields = {field.id: field for field in table.fields}
     return _within_sight(policy.resolve(pred, operands), fields, sight)
+
+
+def _leading_somewhere(
+    pred: policy.Pred, links: Mapping[str, str | None], sight: SightOf
+) -> policy.Pred:
+    """`pred`, in which a link to a table out of sight finds nothing, whether it is hidden or gone:
+    the count tells the same of both."""
+
+    def blind(linked: policy.Linked) -> bool:
+        target = links.get(linked.field)
+        return target is not None and sight(target) is None
+
+    match pred:
+        case policy.All(all=parts):
+            return policy.All(all=tuple(_leading_somewhere(p, links, sight) for p in parts))
+        case policy.Any_(any=parts):
+            return policy.Any_(any=tuple(_leading_somewhere(p, links, sight) for p in parts))
+        case policy.Not(not_=inner):
+            return policy.Not(not_=_leading_somewhere(inner, links, sight))
+        case policy.LinkedAny(linked_any=linked) if blind(linked):
+            return False
+        case _:
+            return pred
 
 
 def _within_sight(pred: policy.Pred, fields: dict[str, FieldFacts], sight: SightOf) -> policy.Pred:

@@ -56,7 +56,11 @@ def reach(facts: Facts, workspace_id: str) -> tuple[str, ...]:
     """
     if not is_active(facts):
         return ()
-    views = {g.table_id for g in facts.grants if g.scope_type == "view" and g.role != "none"}
+    views = {
+        g.table_id
+        for g in facts.grants
+        if g.scope_type == "view" and leads_through(facts, g.scope_id)
+    }
 
     def own(id: str) -> Role:
         return narrowed(held_on(facts, workspace_id, id), facts.agents)
@@ -65,7 +69,7 @@ def reach(facts: Facts, workspace_id: str) -> tuple[str, ...]:
     if (
         view is not None
         and view.table_id not in named
-        and sees_view(facts, view, own(view.table_id), through=view.table_id in views)
+        and sees_view(facts, view, own(view.table_id))
     ):
         named.append(view.table_id)
     return tuple(
@@ -73,11 +77,16 @@ def reach(facts: Facts, workspace_id: str) -> tuple[str, ...]:
     )
 
 
-def sees_view(facts: Facts, view: ViewHead | ViewFacts, own: Role, *, through: bool) -> bool:
+def leads_through(facts: Facts, view_id: str) -> bool:
+    """Whether a grant on a view, if that is a restricted one, leads in."""
+    by_view = granted(facts, "view", view_id)
+    return by_view is not None and narrowed(by_view, facts.agents) != "none"
+
+
+def sees_view(facts: Facts, view: ViewHead | ViewFacts, own: Role) -> bool:
     """A view is for who may see its table, or its owner, or who has a grant on it.
 
-    `own`: the role by which the table's own way is held, `through`: whether there is a way
-    through the view. NONE on a view hides it.
+    `own`: the role by which the table's own way is held. NONE on a view hides it.
     """
     if granted(facts, "view", view.id) == "none":
         return False
@@ -87,7 +96,7 @@ def sees_view(facts: Facts, view: ViewHead | ViewFacts, own: Role, *, through: b
         case "personal":
             return own != "none" and facts.user is not None and view.owner_id == facts.user.id
         case "restricted":
-            return through or RANK[own] >= RANK["admin"]
+            return leads_through(facts, view.id) or RANK[own] >= RANK["admin"]
         case _:
             return False
 

@@ -44,7 +44,7 @@ def project_tables(run: Run, tables: Tables, role: Role) -> tuple[VisibleTable, 
 
 
 def task_in_sight(run: Run, tables: Tables, role: Role) -> VisibleTask | None:
-    """Its project and the table of its row are in sight; without a project, the role decides."""
+    """Its project and the table of its row are in sight; without either, the role decides."""
     if run.at.task_id is None:
         return None
     run.tell({keys.task(run.at.task_id)})
@@ -54,8 +54,8 @@ def task_in_sight(run: Run, tables: Tables, role: Role) -> VisibleTask | None:
         if task.project is not None:
             run.tags.add(keys.project(task.project.id))
             in_sight = in_sight and _shown(run, task.project, role)
-        else:
-            in_sight = in_sight and RANK[role] >= RANK["viewer"]
+        elif task.table_id is None:
+            in_sight = RANK[role] >= RANK["viewer"]
         if in_sight:
             return VisibleTask(
                 maker=MAKER, facts=task, row_in=row_in, told=_told(tables, task, row_in)

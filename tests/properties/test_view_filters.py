@@ -219,7 +219,8 @@ async def test_sql_and_the_interpreter_agree(
     assert f.unavailable(filter) is None
     rows = {table: seen_rows(n) for table, n in zip(TABLES, sight, strict=True)}
     world = World(records(), links(), lambda r: sees(r, rows[r.table]), NOW)
-    prepared = f.Prepared(filter, NOW, rows, frozenset(), None)
+    sights = {table: (f.RowSet(pred),) for table, pred in rows.items()}
+    prepared = f.Prepared(filter, NOW, sights, frozenset(), None)
     assert await house.passing(prepared) == {
         id
         for id, one in world.records.items()

@@ -83,12 +83,15 @@ async def counted(reader: Reader, scope: VisibleScope, cap: int) -> Counts:
 def _counts(scope: VisibleScope, found: _Found, *, passing: bool) -> Counts:
     task, view, project = scope.task, scope.view, scope.project
     row_in = task.row_in if task is not None else None
+    untold = next((why for table in scope.project_tables if (why := table.uncountable)), None)
     return Counts(
         tables={table.id: _of_table(table, found) for table in scope.tables},
         links={link.key: _of_link(link, found) for link in scope.links if link.target is not None},
         view=_unless(view.uncountable, found.count("view")) if view is not None else None,
-        project_tasks=found.count("tasks") if project is not None else None,
-        project_open_tasks=found.count("open tasks") if project is not None else None,
+        project_tasks=_unless(untold, found.count("tasks")) if project is not None else None,
+        project_open_tasks=(
+            _unless(untold, found.count("open tasks")) if project is not None else None
+        ),
         task_row_visible=row_in is None or found.holds("task row"),
         task_title_visible=row_in is None or found.holds("task title"),
         passing=passing,
