@@ -9,7 +9,7 @@ from context_engine.access.roles import held_on, let_in
 from context_engine.access.rows import rows_held
 from context_engine.access.run import Cell, Run, cells_of, rows_of
 from context_engine.access.views import looked_at
-from context_engine.access.visible import MAKER, VisibleTable, VisibleView, Way
+from context_engine.access.visible import MAKER, VisibleTable, VisibleView, Way, untold
 from context_engine.access.ways import Entry, Shown, entries, sees_view, shown, writable
 from context_engine.facts import AgentFacts, TableFacts, ViewFacts
 from context_engine.keys import Tag
@@ -171,15 +171,8 @@ class Tables:
             table_id=table.id,
             field_ids=tuple(id for id in order if id in seen),
             rows=tuple(way.rows for way in leading),
-            uncountable=_untold(leading),
+            uncountable=untold(leading),
         )
-
-
-def _untold(ways: Sequence[Way]) -> str | None:
-    """Why the rows that a view filters are not all known."""
-    if any(way.view_id is None and way.rows == view_filters.RowSet(True) for way in ways):
-        return None
-    return next((way.uncountable for way in ways if way.uncountable), None)
 
 
 def _sources(table: TableFacts) -> set[str]:

@@ -63,6 +63,17 @@ class Way(_Visible):
     """Why its rows are not known, and so none are in sight by it."""
 
 
+def untold(ways: Iterable[Way]) -> str | None:
+    """Why it is not known which rows these ways hold; None where it is.
+
+    Where the table's own way holds every row, no other is needed to know.
+    """
+    known = tuple(ways)
+    if any(way.view_id is None and way.rows == RowSet(True) for way in known):
+        return None
+    return next((way.uncountable for way in known if way.uncountable), None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleView(_Visible):
     """A view in sight. `filter` is None without one, `uncountable` says why it has no count."""
@@ -104,14 +115,8 @@ class VisibleTable(_Visible):
 
     @property
     def uncountable(self) -> str | None:
-        """Why the rows in sight cannot be counted, although some way leads to rows.
-
-        Where the table's own way holds every row, no other is needed to know.
-        """
-        own = self.own_way
-        if own is not None and own.rows == RowSet(True):
-            return None
-        return next((way.uncountable for way in self.ways if way.uncountable), None)
+        """Why the rows in sight cannot be counted, although some way leads to rows."""
+        return untold(self.ways)
 
     def ways_showing(self, field_ids: Collection[str]) -> tuple[Way, ...]:
         """The ways by which cells in all of these fields are in sight."""
@@ -150,8 +155,7 @@ class VisibleLink(_Visible):
     @property
     def uncountable(self) -> str | None:
         """Why its links cannot be counted."""
-        ends = self.target.uncountable if self.target is not None else None
-        return self.table.uncountable or ends
+        return untold(self.starts) or untold(self.ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
