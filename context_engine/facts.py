@@ -14,9 +14,10 @@ from context_engine.models.sections import Role
 
 
 class Fact(BaseModel):
-    """A frozen row, snake_case as SQL gives it."""
+    """A frozen row, snake_case as SQL gives it. What is wrong with one is told without its values:
+    they are users' own, and errors end in logs."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class UserFacts(Fact):

@@ -12,7 +12,7 @@ from secrets import token_hex
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql import tables as t
@@ -65,6 +65,7 @@ class Aviary:
         await self._rules()
         await self._work()
         await self._talk()
+        await self._fault()
 
     async def _tables(self) -> None:
         s = self.services
@@ -99,6 +100,15 @@ class Aviary:
             await connection.execute(
                 insert(t.fields), {**row, "table_id": table, "position": 9, "reads": listed}
             )
+
+    async def _fault(self) -> None:
+        """A table that no request can be answered over: its field is not stored as fields are."""
+        await self.services.tables.create(
+            ANA, "w", name=self.shut(), id="faulty", primary_id="f", primary_name=self.shut()
+        )
+        async with self.database.begin() as connection:
+            broken = update(t.fields).where(t.fields.c.id == "f").values(reads=[self.shut()])
+            await connection.execute(broken)
 
     async def _views(self) -> None:
         s = self.services

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from context_engine.access import Attributes, VisibleScope
@@ -108,7 +108,7 @@ class SqlReads:
             return await counted(self._reader, scope, self._count_cap)
 
 
-_tables: TypeAdapter[Tables] = TypeAdapter(Tables)
+_tables: TypeAdapter[Tables] = TypeAdapter(Tables, config=ConfigDict(hide_input_in_errors=True))
 
 
 def _names_more(at: Coordinates) -> bool:
