@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.part:
         try_part(parts[given.part], only, again=given.again)
         return 0
-    chosen = [name for name, part in parts.items() if within(only, part["code"])]
+    chosen = [name for name, part in parts.items() if within(only, part)]
     if not chosen:
         raise SystemExit(f"{only!r} holds nothing that [tool.mutants] names in pyproject.toml")
     os.nice(NICENESS)
@@ -66,11 +66,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def try_part(part: Mapping[str, list[str]], only: str, *, again: bool) -> None:
     """Every mutant of a part, or those that survived; then the survivors' changes."""
-    config, files = Config.get(), within(only, part["code"])
+    config, files = Config.get(), within(only, part)
     config.only_mutate = files
-    config.pytest_add_cli_args_test_selection = [
-        str(path) for pattern in part["tests"] for path in sorted(Path().glob(pattern))
-    ]
+    config.pytest_add_cli_args_test_selection = sorted(found(part["tests"]))
     (FOLDER / "mutmut-stats.json").unlink(missing_ok=True)
     names = [name for path, name, status in results() if status not in KILLED and path in files]
     if again and not names:
@@ -82,10 +80,18 @@ def try_part(part: Mapping[str, list[str]], only: str, *, again: bool) -> None:
             print(f"\n{name}: {status}\n{change(name, path)}")
 
 
-def within(only: str, patterns: Sequence[str]) -> list[str]:
-    """The files of `patterns` that lie in `only`."""
-    files = [str(path) for pattern in patterns for path in sorted(Path().glob(pattern))]
-    return [file for file in files if not only or file == only or file.startswith(f"{only}/")]
+def within(only: str, part: Mapping[str, list[str]]) -> list[str]:
+    """The files of a part that lie in `only`."""
+    files = found(part["code"]) - found(part.get("without", ()))
+    return sorted(file for file in files if is_within(only, file))
+
+
+def found(patterns: Iterable[str]) -> set[str]:
+    return {str(path) for pattern in patterns for path in Path().glob(pattern)}
+
+
+def is_within(only: str, file: str) -> bool:
+    return not only or file == only or file.startswith(f"{only}/")
 
 
 # -- mutmut ------------------------------------------------------------------------------------
@@ -150,13 +156,13 @@ def change(name: str, path: str) -> str:
 
 def figures(only: str) -> None:
     """Killed and survived by file."""
-    found = [one for one in results() if one[0] in within(only, [one[0]])]
+    every = [one for one in results() if is_within(only, one[0])]
     print(f"\n{'':48}{'killed':>8}{'survived':>10}{'share':>9}")
-    counted = Counter((path, status in KILLED) for path, _, status in found)
-    for path in sorted({path for path, _, _ in found}):
+    counted = Counter((path, status in KILLED) for path, _, status in every)
+    for path in sorted({path for path, _, _ in every}):
         print(line(path, counted[path, True], counted[path, False]))
-    killed = sum(status in KILLED for _, _, status in found)
-    print(line("together", killed, len(found) - killed))
+    killed = sum(status in KILLED for _, _, status in every)
+    print(line("together", killed, len(every) - killed))
 
 
 def line(name: str, killed: int, survived: int) -> str:

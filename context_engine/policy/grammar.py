@@ -253,7 +253,7 @@ def refusal(error: ValidationError, place: str = "") -> InvalidRequest:
     inside = [str(part) for part in fault["loc"] if not str(part).startswith("<")]
     where = ".".join([place, *inside] if place else inside) or "policies"
     message = fault["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
-    return InvalidRequest(message.replace(" or instance of Comparison", ""), field=where)
+    return InvalidRequest(message.partition(" or instance of ")[0], field=where)
 
 
 def _too_large(raw: object) -> str | None:

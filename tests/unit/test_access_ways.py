@@ -1,0 +1,287 @@
+"""Ways into tables: by which role each is held, whom it lets in, and which tables it leads to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from context_engine import access
+from context_engine.access import higher, lower
+from context_engine.errors import NotFound
+from context_engine.facts import Facts, MemberFacts, ViewHead
+from tests.support.facts import (
+    USER,
+    agent,
+    at,
+    field,
+    grant,
+    member,
+    only_table,
+    permission,
+    read,
+    resolve,
+    table,
+    view,
+)
+
+ROLES = ("none", "viewer", "commenter", "editor", "builder", "admin")
+OPENED = view("v", "restricted")
+
+
+def ways(facts: Facts, id: str = "t") -> list[tuple[str | None, str, str]]:
+    """(view, role held, role left by the agents) of every way into a table."""
+    return [(way.view_id, way.held, way.role) for way in only_table(facts, id).ways]
+
+
+# -- roles -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", ROLES)
+@pytest.mark.parametrize("other", ROLES)
+def test_roles_have_one_order(one: Any, other: Any) -> None:
+    """The lower and the higher of two are those two, in this order."""
+    first, second = sorted((one, other), key=ROLES.index)
+    assert (lower(one, other), higher(one, other)) == (first, second)
+    assert (lower(other, one), higher(other, one)) == (first, second)
+
+
+@pytest.mark.parametrize("role", ROLES[1:])
+def test_every_role_but_none_lets_in(role: str) -> None:
+    """By itself, as the table's own way."""
+    assert ways(member(role, table())) == [(None, role, role)]
+    with pytest.raises(NotFound):
+        only_table(member("none", table()))
+
+
+@pytest.mark.parametrize(
+    ("grants", "role"),
+    [
+        ((grant("editor", subject="team:g"), grant("viewer", subject="team:h")), "editor"),
+        ((grant("viewer", subject="team:h"), grant("editor", subject="team:g")), "editor"),
+        ((grant("editor", subject="team:g"), grant("viewer")), "viewer"),
+        ((grant("viewer"), grant("editor", subject="team:g")), "viewer"),
+        ((grant("commenter", "workspace:w"), grant("viewer", subject="team:g")), "viewer"),
+        ((grant("admin", "table:x"), grant("admin", "view:t")), "builder"),
+        ((grant("admin", "workspace:t"), grant("admin", "workspace:x")), "builder"),
+        ((grant("none", subject="team:g"), grant("viewer", subject="team:h")), "viewer"),
+    ],
+)  # fmt: skip
+def test_the_role_on_a_table(grants: tuple[Any, ...], role: str) -> None:
+    """Scope before subject, own over teams', teams united; grants elsewhere say nothing."""
+    facts = member("builder", table(), grants=grants, team_ids=("g", "h"))
+    assert ways(facts) == [(None, role, role)]
+
+
+def test_a_role_of_ones_own_on_the_workspace_needs_no_grant() -> None:
+    """Grants on it count for who defers to teams; with none of them there is no role."""
+    opened = (grant("editor", "workspace:w", "team:g"), grant("admin", "workspace:x", "team:g"))
+    assert resolve(member("viewer", table(), grants=opened), at()).role == "viewer"
+    assert resolve(member("defer", table(), grants=opened), at()).role == "editor"
+    assert resolve(member("defer", table()), at()).role == "none"
+
+
+# -- agents ------------------------------------------------------------------------------------
+
+
+def test_agents_lower_the_role_and_not_what_it_is_held_by() -> None:
+    """Policies and field permissions name the role that is held."""
+    facts = member("builder", table(), agents=(agent("editor"), agent("viewer"), agent("admin")))
+    assert ways(facts) == [(None, "builder", "viewer")]
+
+
+def test_an_agent_without_a_role_lets_nobody_in() -> None:
+    """Neither by the table nor by a granted view."""
+    stored = table(views=(OPENED,))
+    facts = member("admin", stored, grants=(grant("editor", "view:v"),), agents=(agent("none"),))
+    with pytest.raises(NotFound):
+        only_table(facts)
+
+
+def test_every_agent_must_be_let_to_the_table() -> None:
+    """One that names no tables may look at all, one that names none at nothing."""
+    wide, narrow = agent(), agent(tables=("x", "t"))
+    assert ways(member("viewer", table(), agents=(wide, narrow)))
+    for barred in (agent(tables=("x",)), agent(tables=())):
+        with pytest.raises(NotFound):
+            only_table(member("viewer", table(), agents=(wide, barred)))
+
+
+# -- granted views -----------------------------------------------------------------------------
+
+
+def test_a_granted_view_is_a_way_of_its_own() -> None:
+    """Beside the table's, or alone; held by the grant, narrowed by the agents."""
+    stored = table(views=(view("c"), OPENED, view("r", "restricted")))
+    given = (grant("editor", "view:v"), grant("admin", "view:c"))
+    facts = member("viewer", stored, grants=given)
+    assert ways(facts) == [(None, "viewer", "viewer"), ("v", "editor", "editor")]
+    shut = (*given, grant("none"))
+    alone = member("viewer", stored, grants=shut, agents=(agent("commenter"),))
+    assert ways(alone) == [("v", "editor", "commenter")]
+    assert only_table(alone).permission == "views"
+    assert only_table(facts).permission == "viewer"
+
+
+def test_a_view_grant_is_the_users_own_before_the_teams() -> None:
+    """As at any scope; NONE is no way."""
+    stored = table(views=(OPENED,))
+    team = grant("admin", "view:v", "team:g")
+    own = member("none", stored, grants=(team, grant("viewer", "view:v")), team_ids=("g",))
+    assert ways(own) == [("v", "viewer", "viewer")]
+    with pytest.raises(NotFound):
+        only_table(member("none", stored, grants=(team, grant("none", "view:v"))))
+
+
+def test_the_own_way_is_the_one_without_a_view() -> None:
+    """None where only views are in sight."""
+    stored = table(views=(OPENED,))
+    both = only_table(member("viewer", stored, grants=(grant("editor", "view:v"),)))
+    assert both.own_way == both.ways[0]
+    alone = only_table(member("none", stored, grants=(grant("editor", "view:v"),)))
+    assert alone.own_way is None
+
+
+# -- which views are in sight ------------------------------------------------------------------
+
+SEEN = [
+    ("viewer", view("v"), True),
+    ("none", view("v"), False),
+    ("viewer", view("v", "personal", owner_id="u"), True),
+    ("viewer", view("v", "personal", owner_id="x"), False),
+    ("admin", view("v", "personal", owner_id=None), False),
+    ("builder", OPENED, False),
+    ("admin", OPENED, True),
+    ("admin", view("v", "locked"), False),
+]
+
+
+@pytest.mark.parametrize(("role", "one", "seen"), SEEN)
+def test_a_view_is_in_sight_by_its_ownership(role: str, one: Any, seen: bool) -> None:
+    """`none` here has a way through another view, and so the table but none of its own."""
+    other = view("other", "restricted")
+    given = (grant("viewer", "view:other"),) if role == "none" else ()
+    found = only_table(member(role, table(views=(one, other)), grants=given))
+    assert ("v" in [view.facts.id for view in found.views]) is seen
+
+
+def test_none_on_a_view_hides_it_and_takes_nothing_else() -> None:
+    """From ADMINs too; a team's NONE gives way to a grant of one's own."""
+    for one in (view("v"), OPENED, view("v", "personal", owner_id="u")):
+        found = only_table(member("admin", table(views=(one,)), grants=(grant("none", "view:v"),)))
+        assert found.views == ()
+        assert found.permission == "admin"
+    team = grant("none", "view:v", "team:g")
+    facts = member("viewer", table(views=(OPENED,)), grants=(team, grant("viewer", "view:v")))
+    assert [one.facts.id for one in only_table(facts).views] == ["v"]
+
+
+# -- which tables are read ---------------------------------------------------------------------
+
+
+def reached(facts: Facts, **more: Any) -> tuple[str, ...]:
+    return access.reach(facts.model_copy(update=more), "w")
+
+
+def test_a_right_leads_into_the_tables_that_are_read() -> None:
+    """By the role on each, or by a grant above NONE on a view of it; in the order named."""
+    given = (
+        grant("none", "table:x"),
+        grant("viewer", "view:v").model_copy(update={"table_id": "y"}),
+        grant("none", "view:z").model_copy(update={"table_id": "x"}),
+        grant("editor", "table:z").model_copy(update={"table_id": "x"}),
+    )
+    facts = member("viewer", grants=given, named=("t", "x", "y"))
+    assert reached(facts) == ("t", "y")
+    nobody = facts.model_copy(update={"member": MemberFacts(role="none", active=True)})
+    assert reached(nobody) == ("y",)
+    assert reached(facts, agents=(agent(tables=("y",)),)) == ("y",)
+    assert reached(facts, agents=(agent("none"),)) == ("y",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"user": None},
+        {"user": USER.model_copy(update={"active": False})},
+        {"workspace": None},
+        {"member": None},
+        {"member": MemberFacts(role="admin", active=False)},
+    ],
+)
+def test_nothing_is_read_for_who_is_no_active_member(change: dict[str, Any]) -> None:
+    """Whatever is granted."""
+    facts = member("admin", named=("t",), grants=(grant("admin"),))
+    assert reached(facts) == ("t",)
+    assert reached(facts, **change) == ()
+
+
+@pytest.mark.parametrize(("role", "one", "seen"), SEEN)
+def test_the_table_of_the_requested_view_is_read_where_the_view_is_in_sight(
+    role: str, one: Any, seen: bool
+) -> None:
+    """Else it takes the steps of a view that is missing. Once, if it is named as well."""
+    head = ViewHead(id="v", table_id="t", ownership=one.ownership, owner_id=one.owner_id)
+    facts = member(role, view=head)
+    assert reached(facts) == (("t",) if seen else ())
+    assert reached(facts, named=("t",)) == (("t",) if role != "none" else ())
+    hidden = (grant("none", "view:v"),)
+    assert reached(facts, grants=hidden) == ()
+
+
+def test_a_way_through_the_requested_view_leads_to_its_table() -> None:
+    """For who has no role on it."""
+    head = ViewHead(id="v", table_id="t", ownership="restricted", owner_id=None)
+    through = grant("viewer", "view:v").model_copy(update={"table_id": "t"})
+    assert reached(member("none", view=head, grants=(through,))) == ("t",)
+    assert reached(member("none", view=head)) == ()
+    assert reached(member("none", view=head, grants=(through,), agents=(agent(tables=()),))) == ()
+
+
+# -- rights ------------------------------------------------------------------------------------
+
+BASE = member(
+    "editor",
+    table("t", field("f"), field("g"), views=(OPENED,), policies=()),
+    grants=(grant("viewer", "view:v"),),
+    team_ids=("g", "h"),
+)
+
+
+def with_table(**more: Any) -> Facts:
+    return BASE.model_copy(update={"tables": (BASE.tables[0].model_copy(update=more),)})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        with_table(policy_default="deny_all"),
+        with_table(field_permissions=(permission("g", "none"),)),
+        with_table(views=(view("v", "restricted", hidden=("g",)),)),
+        with_table(views=(view("v", "restricted", filter=False),)),
+        BASE.model_copy(update={"team_ids": ("g",)}),
+        BASE.model_copy(update={"grants": (grant("editor", "view:v"),)}),
+        BASE.model_copy(update={"grants": ()}),
+        BASE.model_copy(update={"agents": (agent("viewer"),)}),
+    ],
+)
+def test_other_rights_have_another_digest(other: Facts) -> None:
+    """A tool's result is shown only under the rights it ran under."""
+    assert only_table(other).rights != only_table(BASE).rights
+
+
+def test_equal_rights_have_one_digest() -> None:
+    """Names, order of teams and a view's order of fields change nothing."""
+    for other in (
+        BASE.model_copy(update={"team_ids": ("h", "g")}),
+        with_table(name="Other"),
+        with_table(views=(view("v", "restricted", field_order=("g",)),)),
+    ):
+        assert only_table(other).rights == only_table(BASE).rights
+    assert only_table(BASE).rights == only_table(read(BASE, at("t"))).rights
+
+
+def test_rights_are_told_of_the_tables_asked_for() -> None:
+    """As a tool message stores them."""
+    scope = resolve(member("viewer", table(), table("x")), at("t", "x"))
+    assert access.rights_of(scope, ["x", "gone"]) == {"x": scope.tables[1].rights}
