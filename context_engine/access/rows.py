@@ -110,7 +110,7 @@ def stored_pred(run: Run, table: TableFacts, pred: policy.Pred) -> policy.Pred:
     run.read_by(pred, table)
     operands = run.operands()
     run.turns(policy.until(pred, operands))
-    return policy.resolve(pred, operands)
+    return policy.resolve(pred, operands, run.fields_of, table.id)
 
 
 def boundary_of(run: Run, table: TableFacts, view: ViewFacts) -> RowSet | str:

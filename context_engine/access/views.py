@@ -64,7 +64,7 @@ def _presented(run: Run, view: VisibleView, pred: policy.Pred, sight: SightOf) -
     operands = run.operands()
     run.turns(policy.until(pred, operands))
     fields = {field.id: field for field in table.fields}
-    return _within_sight(policy.resolve(pred, operands), fields, sight)
+    return _within_sight(policy.resolve(pred, operands, run.fields_of, table.id), fields, sight)
 
 
 def _leading_somewhere(
