@@ -6,11 +6,16 @@ visible scope of them. Nothing else may read them: a section that did would skip
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, JsonValue
 
 from context_engine.models.sections import Role
+
+UNREADABLE: Final = "unreadable"
+"""Stands for a stored rule that is no JSON that can be held; no grammar knows it."""
+NOWHERE: Final = (("", ""),)
+"""Stands for the `reads` of a field that cannot be read. Nothing is there, so it is hidden."""
 
 
 class Fact(BaseModel):
@@ -188,6 +193,8 @@ class MessageFacts(Fact):
     """Tables a tool ran over."""
     rights: dict[str, str] = {}
     """Digest, for each of those tables, of the rights it ran under (`access.rights_of`)."""
+    readable: bool = True
+    """False where what a tool did is stored as something that cannot be read, and left out."""
     at: AwareDatetime
 
 

@@ -110,7 +110,7 @@ def stored_pred(run: Run, table: TableFacts, pred: policy.Pred) -> policy.Pred:
     run.read_by(pred, table)
     operands = run.operands()
     run.turns(policy.until(pred, operands))
-    return policy.resolve(pred, operands)
+    return policy.resolve(pred, operands, run.fields_of, table.id)
 
 
 def boundary_of(run: Run, table: TableFacts, view: ViewFacts) -> RowSet | str:
@@ -121,6 +121,7 @@ def boundary_of(run: Run, table: TableFacts, view: ViewFacts) -> RowSet | str:
     if view_filters.is_stored(raw):
         made = view_filters.prepare(raw, table.id, run.now, lambda id: _everything(run, id))
         if isinstance(made, str):
+            tell_unreadable(run, view)
             return made
         run.reads_cells(made.reads)
         run.turns(made.until)
@@ -128,7 +129,16 @@ def boundary_of(run: Run, table: TableFacts, view: ViewFacts) -> RowSet | str:
     try:
         return RowSet(stored_pred(run, table, policy.parse(raw)))
     except (InvalidRequest, policy.Unresolvable):
+        tell_unreadable(run, view)
         return NOT_COMPUTED
+
+
+def tell_unreadable(run: Run, view: ViewFacts) -> None:
+    """Tells operators of a filter of no grammar. One that names what is gone is no fault."""
+    try:
+        (view_filters if view_filters.is_stored(view.filter) else policy).parse(view.filter)
+    except InvalidRequest as fault:
+        run.garbage(f"filter of view {view.id}", fault)
 
 
 def _everything(run: Run, table_id: str) -> Sight | None:

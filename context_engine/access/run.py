@@ -13,7 +13,7 @@ from pydantic import JsonValue, ValidationError
 
 from context_engine import keys, policy
 from context_engine.access.visible import Denial
-from context_engine.facts import Facts, FieldFacts, TableFacts
+from context_engine.facts import NOWHERE, Facts, FieldFacts, TableFacts
 from context_engine.keys import Coordinates, Tag
 from context_engine.models.context import Unresolved
 
@@ -57,6 +57,14 @@ class Run:
             keys.teams_of(self.at.user_id),
         }
         self.told = set(self.tags)
+        for table in self.facts.tables:
+            for one in table.fields:
+                if one.reads == NOWHERE:
+                    self._unreadable(f"sources of field {one.id} of table {table.id}")
+        if self.facts.conversation is not None:
+            for message in self.facts.conversation.dialogue.messages:
+                if not message.readable:
+                    self._unreadable(f"tool call of message {message.id}")
 
     # -- what is there -----------------------------------------------------------------------
 
@@ -135,6 +143,9 @@ class Run:
     def garbage(self, what: str, fault: Exception) -> None:
         """Something stored that nobody can read: operators are told."""
         self.faults.append(Denial(what=what, rule=_said(fault)))
+
+    def _unreadable(self, what: str) -> None:
+        self.faults.append(Denial(what=what, rule="cannot be read"))
 
     def absent(
         self,

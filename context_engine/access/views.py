@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from context_engine import policy, view_filters
+from context_engine.access.rows import tell_unreadable
 from context_engine.access.run import Run
 from context_engine.access.visible import VisibleView
 from context_engine.errors import InvalidRequest
@@ -28,6 +29,7 @@ def looked_at(run: Run, view: VisibleView, sight: SightOf) -> VisibleView:
     if view_filters.is_stored(raw):
         made = view_filters.prepare(raw, view.table_id, run.now, _own_whole(run, view, sight))
         if isinstance(made, str):
+            tell_unreadable(run, view.facts)
             return replace(view, filter=False, uncountable=made)
         run.reads_cells(made.reads)
         run.turns(made.until)
@@ -35,6 +37,7 @@ def looked_at(run: Run, view: VisibleView, sight: SightOf) -> VisibleView:
     try:
         return replace(view, filter=_presented(run, view, policy.parse(raw), sight))
     except (InvalidRequest, policy.Unresolvable):
+        tell_unreadable(run, view.facts)
         return replace(view, filter=False, uncountable=NOT_COMPUTED)
 
 
@@ -61,7 +64,7 @@ def _presented(run: Run, view: VisibleView, pred: policy.Pred, sight: SightOf) -
     operands = run.operands()
     run.turns(policy.until(pred, operands))
     fields = {field.id: field for field in table.fields}
-    return _within_sight(policy.resolve(pred, operands), fields, sight)
+    return _within_sight(policy.resolve(pred, operands, run.fields_of, table.id), fields, sight)
 
 
 def _leading_somewhere(

@@ -12,7 +12,10 @@ an operand is `{"literal": ..}`, `{"user": "id" | "email_norm" | "team_ids"}`,
 
 `linkedAny` holds where one live row that the link field leads to passes; it follows one link.
 `attr` is the values of `valueField` in the rows whose `keyField` names the user, by id or e-mail.
-`now` is today, or the Monday of this week: what it is compared with counts by its local date.
+`now` is today, or the Monday of this week, in the zone that it names, else in the user's: what it
+is compared with counts by its local date. So does a time that is compared with a literal day,
+which is a day of the user's zone, else of UTC. What is compared with `user.email_norm` counts as
+an address (`emails.normal`).
 
 A policy is parsed, checked when it is written (`check`), and resolved for each user (`resolve`);
 an adapter compiles what came of it. What cannot be parsed or resolved denies.
@@ -23,6 +26,7 @@ from context_engine.policy.days import begins, zone_of
 from context_engine.policy.grammar import (
     MAX_COMPARISONS,
     MAX_DEPTH,
+    Address,
     All,
     Any_,
     AttrLookup,
@@ -52,7 +56,6 @@ from context_engine.policy.grammar import (
     parse_policies,
 )
 from context_engine.policy.naming import (
-    FieldsOf,
     fields_read,
     lacking,
     reads,
@@ -60,6 +63,7 @@ from context_engine.policy.naming import (
     tables_read,
 )
 from context_engine.policy.resolving import (
+    FieldsOf,
     Unresolvable,
     UserOperands,
     attributes,
@@ -70,6 +74,7 @@ from context_engine.policy.resolving import (
 __all__ = [
     "MAX_COMPARISONS",
     "MAX_DEPTH",
+    "Address",
     "All",
     "Any_",
     "AttrLookup",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import Literal, assert_never
 
 from pydantic import JsonValue
@@ -12,8 +11,9 @@ from pydantic import JsonValue
 from context_engine.errors import InvalidRequest
 from context_engine.facts import FieldFacts
 from context_engine.nearest import among
-from context_engine.policy.days import zone_of
+from context_engine.policy.days import day_of_text, zone_of
 from context_engine.policy.grammar import (
+    Address,
     All,
     Any_,
     AttrLookup,
@@ -28,8 +28,9 @@ from context_engine.policy.grammar import (
     OnDay,
     Pred,
     TablePolicies,
+    column_of,
 )
-from context_engine.policy.naming import FieldsOf, column_of
+from context_engine.policy.resolving import FieldsOf
 
 Kind = Literal["text", "user", "number", "boolean", "date", "list", "users"]
 """What a cell holds: one text, user, number, boolean or day, or a list of texts or users."""
@@ -180,7 +181,7 @@ class _Checker:
                         "unknown time zone; use an IANA name such as 'Europe/Berlin'",
                         field=f"{place}.now.tz",
                     )
-            case OnDay():
+            case OnDay() | Address():
                 raise InvalidRequest("use literal, user, attr or now", field=place)
             case _:
                 assert_never(operand)
@@ -268,17 +269,10 @@ def _one(value: JsonValue, kind: Kind, place: str) -> JsonValue:
         case "boolean":
             fits = isinstance(value, bool)
         case "date":
-            fits = isinstance(value, str) and _is_day(value)
+            fits = isinstance(value, str) and day_of_text(value) is not None
         case _:
             assert_never(kind)
     if not fits:
         nothing = " (nothing equals null; use empty or not_empty)" if value is None else ""
         raise InvalidRequest(f"write {_WANTED[kind]}{nothing}", field=place)
     return value
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False

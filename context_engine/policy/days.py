@@ -19,6 +19,8 @@ _STEP = timedelta(hours=1)
 """No zone sets its clocks twice within it."""
 _REACH = timedelta(hours=36)
 """More than any zone is away from UTC."""
+_FIRST, _LAST = datetime(1, 1, 4, tzinfo=UTC), datetime(9999, 12, 28, tzinfo=UTC)
+"""Between them every moment within reach has a local date in every zone."""
 
 
 def zone_of(name: str) -> ZoneInfo | None:
@@ -27,6 +29,15 @@ def zone_of(name: str) -> ZoneInfo | None:
         return ZoneInfo(name) if 0 < len(name) <= ZONE_CHARS else None
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return None
+
+
+def day_of_text(text: str) -> date | None:
+    """The day that a text spells as YYYY-MM-DD, and in no other way."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if day.isoformat() == text else None
 
 
 def day_of(now: Now, zone: ZoneInfo, at: datetime) -> OnDay:
@@ -51,9 +62,12 @@ def begins(day: date, tz: str) -> tuple[datetime, ...]:
     """When the local date in `tz` comes to be `day` or later, in UTC and ascending.
 
     Most often one moment. Where clocks are set back over midnight, it is undone by the second and
-    comes about again by the third.
+    comes about again by the third. `day` is not the first of all, which no moment begins.
     """
     midnight = datetime.combine(day, time.min, UTC)  # of a clock that shows UTC
+    settled = min(max(midnight, _FIRST), _LAST)
+    if settled != midnight:  # no zone sets its clocks so near the ends of time
+        return (midnight - _offset(ZoneInfo(tz), settled),)
     turns: list[datetime] = []
     reached = False
     for start, end, offset in _spells(ZoneInfo(tz), midnight - _REACH, midnight + _REACH):

@@ -105,10 +105,18 @@ class OfNow(Node):
 
 
 class OnDay(Node):
-    """What a `now` resolves to: a day, and the zone in which times fall on it. Never stored."""
+    """What a `now` resolves to, and a day that times are compared with: a local date, and the zone
+    in which times fall on it. Never stored."""
 
     day: date
     tz: str
+
+
+class Address(Node):
+    """What `user.email_norm` resolves to. Texts that are compared with it count as addresses too,
+    in the form that `emails.normal` gives. Never stored."""
+
+    address: str
 
 
 def _operand_shape(raw: object) -> str | None:
@@ -116,6 +124,7 @@ def _operand_shape(raw: object) -> str | None:
         return next((f"<{name}>" for name in ("literal", "user", "attr", "now") if name in raw), "")
     kinds: dict[type[object], str] = {
         Literal_: "<literal>", OfUser: "<user>", OfAttr: "<attr>", OfNow: "<now>", OnDay: "<day>",
+        Address: "<address>",
     }  # fmt: skip
     return kinds.get(type(raw))
 
@@ -125,7 +134,8 @@ Operand = Annotated[
     | Annotated[OfUser, Tag("<user>")]
     | Annotated[OfAttr, Tag("<attr>")]
     | Annotated[OfNow, Tag("<now>")]
-    | Annotated[InstanceOf[OnDay], Tag("<day>")],
+    | Annotated[InstanceOf[OnDay], Tag("<day>")]
+    | Annotated[InstanceOf[Address], Tag("<address>")],
     Discriminator(
         _operand_shape,
         custom_error_type="operand",
@@ -272,6 +282,11 @@ def _too_large(raw: object) -> str | None:
     if compared > MAX_COMPARISONS:
         return f"more than {MAX_COMPARISONS} comparisons; write fewer, or one with a list"
     return None
+
+
+def column_of(ref: str) -> str:
+    """The field, or the system column, that a reference names."""
+    return ref.partition(":")[2]
 
 
 def dump(pred: Pred) -> JsonValue:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from context_engine.facts import FieldFacts
-from context_engine.policy.grammar import Comparison, OfAttr, Pred, comparisons, links
-from context_engine.policy.resolving import Unresolvable
-
-FieldsOf = Callable[[str], Mapping[str, FieldFacts] | None]
-"""The fields of a table by id; None for a table that is not there."""
-
-
-def column_of(ref: str) -> str:
-    """The field, or the system column, that a reference names."""
-    return ref.partition(":")[2]
+from context_engine.policy.grammar import (
+    Comparison,
+    OfAttr,
+    Pred,
+    column_of,
+    comparisons,
+    links,
+)
+from context_engine.policy.resolving import FieldsOf, Unresolvable
 
 
 def fields_read(pred: Pred) -> frozenset[str]:

@@ -217,7 +217,7 @@ async def test_a_formula_over_a_hidden_field_is_hidden(house: House) -> None:
 
 async def test_an_address_is_one_however_it_is_spelt(house: House) -> None:
     """grist-core#871: a policy by address decides alike on every path, whatever its case is in
-    the profile or in the table that it looks up."""
+    the profile, in the table that it looks up or in the cell that it is compared with."""
     s = house.services
     await s.tables.create(ANA, "w", name="People", id="people", primary_id="mail")
     await s.fields.create(ANA, "w", "people", name="Land", type="text", id="land")
@@ -228,12 +228,19 @@ async def test_an_address_is_one_however_it_is_spelt(house: House) -> None:
         ANA, "w", "t", {"policies": [
             {"mode": "restrictive", "subjects": [{"type": "user", "id": BOB}], "pred": own}]},
     )  # fmt: skip
+    beside = {"cmp": {"ref": "field:mail", "op": "eq", "operand": {"user": "email_norm"}}}
+    await s.policies.set(
+        ANA, "w", "people", {"policies": [
+            {"mode": "restrictive", "subjects": [{"type": "user", "id": BOB}], "pred": beside}]},
+    )  # fmt: skip
     assert records(await house.kept()) == 0
     for email in ("api@x.example", " Api@X.EXAMPLE ", "API@x.example"):
         await s.users.update("op", BOB, email=email)
         seen = await house.now()
         listed = await s.records.list(BOB, "w", "t")
         assert (records(seen), len(listed)) == (5, 5)
+        assert records(await house.now(tableIds=["people"])) == 1
+        assert len(await s.records.list(BOB, "w", "people")) == 1
         await house.kept()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from context_engine import emails
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.attributes import MOST, attributes
 from context_engine.adapters.sql.driver import InTransaction, driver_of
@@ -65,18 +66,23 @@ async def test_rows_that_name_the_user_by_id(world: World) -> None:
     ("email", "same", "other"),
     [
         ("a@x.ex", ["a@x.ex", " A@X.ex\t", ["b@x", "A@x.EX"]], ["ba@x.ex"]),
-        ("strasse@x", ["STRASSE@x", "Straße@X", "\xa0straße@x\u2003", "\x1cstrasse@x"], ["straße"]),
-        ("skip@x", ["ſkip@x", "S\u212aip@x", ["\u212a", "ſ\u212aIP@x"]], ["skıp@x", "sKİp@x"]),
-        ("ß@x".casefold(), ["ß@x", "ẞ@x", "SS@X"], ["s@x"]),
-        ("i\u0307@x", ["İ@x", "i\u0307@X"], ["i@x", "ı@x"]),
-        ("σ@x", ["Σ@x", "ς@x"], ["s@x"]),
+        ("A@x.ex ", ["a@X.EX"], ["a@x"]),
+        (
+            "straße@x",
+            ["Straße@X", "\t\n\v\f\rstraße@x "],
+            ["STRASSE@x", "STRAẞE@x", "\xa0straße@x", "straße@x\u2003", "\x1cstraße@x"],
+        ),
+        ("kim@x", ["KIM@X"], ["\u212aim@x", "kım@x", "Kİm@x", "ſkim@x", ["\u212a", "\u212aIM@x"]]),
+        ("é@x", ["é@X"], ["É@x", "e\u0301@x"]),
         ("nobody", ["NOBODY", " nobody "], ["nobody@x"]),
     ],
 )  # fmt: skip
 async def test_rows_that_name_the_user_by_address(
     world: World, email: str, same: list[Any], other: list[Any]
 ) -> None:
-    """Trimmed and case folded as Python does it, which SQL does not."""
+    """Trimmed and lowered as ASCII has it: other letters and blanks are what they are."""
+    assert all(emails.normal(key) == emails.normal(email) for key in same if isinstance(key, str))
+    assert all(emails.normal(key) != emails.normal(email) for key in other if isinstance(key, str))
     await rows(world, *({"key": key, "said": n} for n, key in enumerate([*same, *other])))
     assert sorted((await said(world, email=email))[LOOKUP]) == list(range(len(same)))
 

@@ -207,9 +207,6 @@ async def test_own_rows_by_author_can_use_the_index_on_live_records(rows: Rows) 
 @pytest.mark.parametrize(
     "pred",
     [
-        policy.parse(
-            {"linkedAny": {"field": "f", "pred": {"linkedAny": {"field": "f", "pred": True}}}}
-        ),
         *(
             policy.parse({"cmp": {"ref": "field:f", "op": "eq", "operand": operand}})
             for operand in (

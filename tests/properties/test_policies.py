@@ -20,7 +20,7 @@ from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.attributes import attributes
 from context_engine.adapters.sql.driver import InTransaction
 from context_engine.adapters.sql.predicates import Binds, predicate_sql
-from context_engine.facts import UserFacts
+from context_engine.facts import FieldFacts, UserFacts
 from tests.support.plain_policies import Person, Row, World
 from tests.support.stack import Databases
 from tests.support.world import World as Rows
@@ -49,12 +49,16 @@ CELLS = [
     "2026-03-29T24:00:00Z", "2026-03-29T00:00:60Z", "2026-03-29T00:00:00+23:00", "20260329",
     "2026-03-29T00:00:00Z\n", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "infinity",
     0, 1, 1.5, 0.1, -2, BIG, BIG + 1, float(BIG), 10**22, 1e22, -0.0, True, False, None,
+    "\tA@x.Example\n", ["x", " a@X.example"], ["\u00a0a@x.example"], "\u212aate@x",
+    "Ate@X.example a", "0001-01-01", "0001-01-02", "9999-12-30", "9999-12-31",
+    "0001-01-02T00:00:00Z", "9999-12-30T23:00:00Z",
     [], ["u1"], ["u1", "u12"], ["g1", "g2"], [1], ["1"], [True], [None], [["u1"]], [BIG + 1], {},
     {"u1": 1},
 ]  # fmt: skip
 RAW = ["1e400", "-1e400", "0.10000000000000000000000000001", "9007199254740993.0"]
 """Cells that only the database holds exactly."""
 PEOPLE = ["u1", "u12", " A@X.Example ", "a@x.example", "ſ@x.example", "Straße@x.example", "K@x"]
+ADDRESSES = ["a@x.example", "s@x.example", "straße@x.example", "ſ@x.example", "k@x"]
 OPS: tuple[policy.Op, ...] = (
     "eq", "ne", "in", "not_in", "has_any", "has_all", "has_none", "empty", "not_empty",
     "lt", "lte", "gt", "gte", "text_contains",
@@ -101,7 +105,24 @@ def links(ids: list[str]) -> dict[tuple[str, str], list[str]]:
 
 
 WRITTEN = rows()
-WORLD = World({id: row for id, (row, _) in WRITTEN.items()}, links(list(WRITTEN)), LEADS)
+WORLD = World(
+    {id: row for id, (row, _) in WRITTEN.items()}, links(list(WRITTEN)), LEADS,
+    times=("sys:created_at", "field:g"),
+)  # fmt: skip
+
+
+def _fields(**types: str) -> dict[str, FieldFacts]:
+    return {
+        id: FieldFacts(id=id, name=id, type=type, primary=False, linked_table_id=LEADS.get(id))
+        for id, type in types.items()
+    }
+
+
+FIELDS = {
+    "a": _fields(f="date", g="datetime", ab="link", aa="link"),
+    "b": _fields(f="date", g="datetime", ba="link", key="text", said="text"),
+}
+"""Field `g` holds times, as far as anyone is told."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +142,7 @@ class House:
                 now=who.now, attributes=found,
             )  # fmt: skip
             try:
-                resolved = policy.resolve(pred, operands)
+                resolved = policy.resolve(pred, operands, FIELDS.get, "a")
             except policy.Unresolvable:
                 return None
             binds = Binds()
@@ -220,7 +241,7 @@ def people() -> st.SearchStrategy[Person]:
     return st.builds(
         Person,
         id=st.sampled_from(["u1", "u12", "nobody"]),
-        email=st.none() | st.sampled_from(["a@x.example", "s@x.example", "strasse@x.example"]),
+        email=st.none() | st.sampled_from(ADDRESSES),
         teams=st.sampled_from([(), ("g1",), ("g1", "g2")]),
         zone=st.sampled_from([*ZONES, None]),
         now=st.sampled_from(MOMENTS),
@@ -236,6 +257,29 @@ async def test_sql_and_the_interpreter_agree(house: House, raw: Any, who: Person
     stored = json.loads(json.dumps(policy.Not(not_=pred).model_dump(mode="json")))
     assert policy.parse(stored) == policy.Not(not_=pred)
     assert await house.passing(pred, who) == WORLD.passing(pred, "a", who)
+
+
+@pytest.mark.parametrize("op", OPS)
+async def test_cells_beside_an_address_are_addresses(house: House, op: str) -> None:
+    """In texts, in lists, and in columns: as those that `user.attr` looks up."""
+    for ref in ("field:f", "field:g", "field:key", "sys:created_by"):
+        pred = policy.parse({"cmp": {"ref": ref, "op": op, "operand": {"user": "email_norm"}}})
+        for email in ADDRESSES:
+            who = Person("u1", email=email)
+            assert await house.passing(pred, who) == WORLD.passing(pred, "a", who), (ref, email)
+
+
+@pytest.mark.parametrize("op", ["eq", "ne", "lt", "lte", "gt", "gte"])
+async def test_literal_days_beside_times_are_local_dates(house: House, op: str) -> None:
+    """Of the user's zone, to both ends of time."""
+    ends = ["0001-01-01", "0001-01-02", "0001-01-04", "9999-12-28", "9999-12-30", "9999-12-31"]
+    for day in (*DAYS[::3], *ends, "2026-02-30", "2026-3-29"):
+        for ref in ("field:f", "field:g", "sys:created_at"):
+            pred = policy.parse({"cmp": {"ref": ref, "op": op, "operand": {"literal": day}}})
+            for zone in (None, "Pacific/Apia", "America/St_Johns", "America/Los_Angeles"):
+                who = Person("u1", zone=zone)
+                wanted = WORLD.passing(pred, "a", who)
+                assert await house.passing(pred, who) == wanted, (ref, day, zone)
 
 
 @pytest.mark.parametrize("zone", ZONES)

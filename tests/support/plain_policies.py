@@ -6,7 +6,8 @@ It takes predicates as they are written, operands and all. Numbers of cells are 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -49,6 +50,8 @@ class World:
     rows: Mapping[str, Row]
     links: Mapping[tuple[str, str], list[str]] = field(default_factory=dict)
     leads: Mapping[str, str] = field(default_factory=dict)
+    times: Collection[str] = ("sys:created_at",)
+    """References to what holds times."""
 
     def passing(self, pred: p.Pred, table: str, who: Person) -> set[str] | None:
         """The rows of a table for which `pred` holds; None where it cannot be told."""
@@ -96,7 +99,19 @@ class World:
             if c.operand.now.unit == "week":
                 day -= timedelta(days=day.weekday())
             return with_day(moment_of(c.ref, row), c.op, day, zone)
-        return compared(value_of(c.ref, row), c.op, self._operand(c.operand, who))
+        value, operand = value_of(c.ref, row), self._operand(c.operand, who)
+        if isinstance(c.operand, p.OfUser) and c.operand.user == "email_norm":
+            return compared(addresses(value), c.op, operand)
+        if (
+            c.op in DATED
+            and c.ref in self.times
+            and isinstance(operand, str)
+            and DAY.match(operand)
+        ):
+            with suppress(ValueError):
+                day, zone = date.fromisoformat(operand), ZoneInfo(who.zone or "UTC")
+                return with_day(moment_of(c.ref, row), c.op, day, zone)
+        return compared(value, c.op, operand)
 
     def _operand(self, operand: p.Operand, who: Person) -> Any:
         match operand:
@@ -126,9 +141,16 @@ class World:
 
 
 def names(key: Any, who: Person) -> bool:
-    if not isinstance(key, str):
-        return False
-    return key == who.id or (who.email is not None and key.strip().casefold() == who.email)
+    return key == who.id or (key is not None and addresses(key) == who.email)
+
+
+def addresses(value: Any) -> Any:
+    """A text as an address: no white space around it and no capitals, both as ASCII has them."""
+    if isinstance(value, list):
+        return [addresses(item) for item in value if not isinstance(item, list)]
+    if not isinstance(value, str):
+        return value
+    return "".join(c.lower() if c.isascii() else c for c in value.strip(" \t\n\v\f\r"))
 
 
 def listed(value: Any) -> list[Any]:
@@ -149,6 +171,8 @@ def moment_of(ref: str, row: Row) -> Any:
 
 # -- days --------------------------------------------------------------------------------------
 
+DAY = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
+DATED = ("eq", "ne", "lt", "lte", "gt", "gte")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-](0\d|1[0-5]):\d\d)", re.ASCII)
 
 
@@ -157,7 +181,7 @@ def local_day(value: Any, zone: ZoneInfo) -> date | None:
     if not isinstance(value, str):
         return None
     try:
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
+        if DAY.match(value):
             return date.fromisoformat(value)
         if TIME.fullmatch(value):
             return datetime.fromisoformat(value).astimezone(zone).date()

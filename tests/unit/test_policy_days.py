@@ -10,9 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine import policy
+from context_engine.facts import FieldFacts
 
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})
 MINUTE = timedelta(minutes=1)
+HOLDS = {
+    id: FieldFacts(id=id, name=id, type=type, primary=False, linked_table_id=to)
+    for id, type, to in (
+        ("at", "datetime", None), ("on", "date", None), ("f", "text", None), ("l", "link", "x"),
+    )
+}  # fmt: skip
 
 
 def now_is(unit: str, zone: str | None = None) -> policy.Pred:
@@ -25,8 +32,13 @@ def user(now: datetime, zone: str | None = None) -> policy.UserOperands:
     return policy.UserOperands(id="u", now=now, timezone=zone)
 
 
+def resolve(pred: policy.Pred, operands: policy.UserOperands) -> policy.Pred:
+    """In tables whose fields hold times, texts, and links to one another."""
+    return policy.resolve(pred, operands, {"t": HOLDS, "x": HOLDS}.get, "t")
+
+
 def day(pred: policy.Pred, operands: policy.UserOperands) -> date:
-    found = policy.resolve(pred, operands)
+    found = resolve(pred, operands)
     assert isinstance(found, policy.Cmp)
     assert isinstance(found.cmp.operand, policy.OnDay)
     return found.cmp.operand.day
@@ -155,7 +167,7 @@ def test_a_zone_that_does_not_exist_denies(zone: str | None) -> None:
     asked += [(now_is("today", zone), user(noon, "UTC"))] if zone is not None else []
     for pred, operands in asked:
         with pytest.raises(policy.Unresolvable):
-            policy.resolve(pred, operands)
+            resolve(pred, operands)
         with pytest.raises(policy.Unresolvable):
             policy.until(pred, operands)
 
@@ -165,3 +177,64 @@ def test_days_go_on_at_the_edges_of_the_calendar() -> None:
     new_year = datetime.combine(date(2026, 1, 1), time(), UTC)
     assert day(now_is("week", "UTC"), user(new_year)) == date(2025, 12, 29)
     assert end(now_is("week", "UTC"), user(new_year)) == datetime(2026, 1, 5, tzinfo=UTC)
+
+
+# -- literal days ------------------------------------------------------------------------------
+
+ORDER = ("eq", "ne", "lt", "lte", "gt", "gte")
+
+
+def compared(ref: str, op: str, literal: str) -> policy.Pred:
+    return policy.parse({"cmp": {"ref": ref, "op": op, "operand": {"literal": literal}}})
+
+
+def operand(pred: policy.Pred, zone: str | None = "Asia/Tokyo") -> policy.Operand:
+    (found,) = policy.comparisons(resolve(pred, user(datetime(2026, 1, 1, tzinfo=UTC), zone)))
+    return found.operand
+
+
+@pytest.mark.parametrize("op", ORDER)
+@pytest.mark.parametrize("ref", ["field:at", "sys:created_at"])
+def test_a_literal_day_beside_a_time_is_one_of_the_users_zone(ref: str, op: str) -> None:
+    """Without a zone, of UTC; what was made of it holds for good. In linked rows as well."""
+    pred = compared(ref, op, "2026-03-29")
+    for zone in ("Asia/Tokyo", None):
+        wanted = policy.OnDay(day=date(2026, 3, 29), tz=zone or "UTC")
+        assert operand(pred, zone) == wanted
+        linked = policy.LinkedAny(linked_any=policy.Linked(field="l", pred=pred))
+        found = resolve(linked, user(datetime(2026, 1, 1, tzinfo=UTC), zone))
+        assert isinstance(found, policy.LinkedAny)
+        assert [c.operand for c in policy.comparisons(found.linked_any.pred)] == [wanted]
+    assert policy.until(pred, user(datetime(2026, 1, 1, tzinfo=UTC))) is None
+
+
+def test_a_literal_day_beside_anything_else_is_a_text() -> None:
+    """An index serves it beside a date; other texts, and what no time is compared with, stay."""
+    for ref, op, text in (
+        *((ref, op, "2026-03-29") for ref in ("field:on", "field:f") for op in ORDER),
+        *(("field:gone", op, "2026-03-29") for op in ORDER),
+        *(("sys:created_by", op, "2026-03-29") for op in ORDER),
+        *(("field:at", op, "2026-03-29") for op in ("in", "text_contains", "has_any")),
+        *(("field:at", "eq", text) for text in ("2026-02-30", "20260329", "2026-3-29", "x", "")),
+        ("field:at", "gt", "2026-03-29T10:00:00Z"),
+    ):
+        assert operand(compared(ref, op, text)) == policy.Literal_(literal=text)
+
+
+@pytest.mark.parametrize("zone", ["", "Mars/Base"])
+def test_a_literal_day_in_no_zone_denies(zone: str) -> None:
+    """Where the user's is wrong; beside a date it takes none."""
+    assert operand(compared("field:on", "eq", "2026-03-29"), zone)
+    with pytest.raises(policy.Unresolvable):
+        operand(compared("field:at", "eq", "2026-03-29"), zone)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "America/Sao_Paulo"])
+def test_days_begin_near_both_ends_of_time(zone: str) -> None:
+    """At midnight of the zone, once; the first day of all began before."""
+    there, days = ZoneInfo(zone), [timedelta(days=n) for n in range(1, 9)]
+    for first in (*(date.min + n for n in days), *(date.max - n for n in days), date.max):
+        (turn,) = policy.begins(first, zone)
+        near = datetime.combine(first, time(), UTC)
+        settled = min(max(near, datetime(1, 1, 9, tzinfo=UTC)), datetime(9999, 12, 20, tzinfo=UTC))
+        assert turn == near - (settled.astimezone(there).utcoffset() or timedelta())

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 
 from pydantic import JsonValue
+from pydantic_core import from_json
 
 from context_engine import emails
+from context_engine.adapters.sql.cells import address_of
 from context_engine.adapters.sql.driver import Reader
 from context_engine.adapters.sql.faults import database_faults
 from context_engine.facts import UserFacts
@@ -16,8 +18,6 @@ from context_engine.policy import AttrLookup
 
 MOST = 10_000
 """Most values of one lookup. With more it is left out, and what asks for it denies."""
-CANDIDATES = 2 * MOST
-"""Most rows of one lookup that are fetched, with those whose address Python has to compare."""
 DIGITS = 1_000
 """Longest whole number, in digits."""
 
@@ -37,28 +37,30 @@ async def attributes(
     named: list[JsonValue] = [
         [n, lookup.table, lookup.key_field, lookup.value_field] for n, lookup in enumerate(wanted)
     ]
-    email = user.email_norm or None  # nobody is told apart by an address of no characters
+    # Nobody is told apart by an address of no characters.
+    email = emails.normal(user.email_norm or "") or None
     async with database_faults():
         row = await reader.fetchrow(STATEMENT, json.dumps(named), workspace_id, user.id, email)
-    found = {wanted[n]: _values(pairs, email) for n, pairs in json.loads(row[0])}
+    found = {wanted[n]: _values(texts) for n, texts in json.loads(row[0])}
     return {lookup: values for lookup, values in found.items() if values is not None}
 
 
-def _values(pairs: list[tuple[str | None, str]], email: str | None) -> tuple[JsonValue, ...] | None:
-    """The values of rows that name the user; None where they are too many or not exact.
-
-    Each of `pairs` is a value as JSON, and before it the address that it hangs on: None where that
-    the row names the user is told already. Case folding is no matter of SQL.
-    """
-    own = [value for address, value in pairs if address is None or emails.normal(address) == email]
-    if len(own) > MOST or len(pairs) > CANDIDATES:
+def _values(texts: list[str]) -> tuple[JsonValue, ...] | None:
+    """The values that `texts` spell as JSON; None where they are too many or not exact."""
+    if len(texts) > MOST:
         return None
     try:
-        return tuple(
-            json.loads(v, parse_float=_exact, parse_int=_whole) for v in dict.fromkeys(own)
-        )
+        return tuple(map(_value, texts))
     except ValueError:
         return None
+
+
+def _value(text: str) -> JsonValue:
+    """Raises `ValueError` for what is not exact here, or nested deeper than is handed on."""
+    if text.startswith(("[", "{")):
+        from_json(text)  # takes some 200 levels, where `json` takes the whole stack
+    value: JsonValue = json.loads(text, parse_float=_exact, parse_int=_whole)
+    return value
 
 
 def _exact(text: str) -> float:
@@ -89,30 +91,21 @@ def _items(cell: str) -> str:
     )
 
 
-_BLANK = r"E' \t\n\x0b\x0c\r\x1c\x1d\x1e\x1f'"
-"""ASCII that `str.strip` takes away."""
 _ROWS = "records.table_id = l.table_id AND records.deleted_at IS NULL"
 _VALUES = f"{_items('records.cells -> l.value_field')} AS value(v)"
 _FULL = "jsonb_typeof(value.v) <> 'null'"
 _BY_ID = f"""
-        SELECT NULL AS address, value.v::text AS value FROM records, {_VALUES}
+        SELECT value.v::text AS value FROM records, {_VALUES}
         WHERE {_ROWS} AND {_FULL} AND records.cells @> jsonb_build_object(l.key_field, """  # noqa: S608
-
-# A text of ASCII alone is lowered as Python folds it. Of the others those are fetched that may be
-# the address: with an @ where it has one.
 _BY_ADDRESS = f"""
-        SELECT CASE WHEN key.ascii THEN NULL ELSE key.address END, value.v::text
-        FROM records, {_items("records.cells -> l.key_field")} AS item(v), {_VALUES},
-            LATERAL (SELECT item.v #>> '{{}}' AS address, octet_length(item.v #>> '{{}}')
-                = char_length(item.v #>> '{{}}') AS ascii) AS key
+        SELECT value.v::text
+        FROM records, {_items("records.cells -> l.key_field")} AS key(v), {_VALUES}
         WHERE CAST($4 AS text) IS NOT NULL AND {_ROWS} AND {_FULL}
-            AND jsonb_typeof(item.v) = 'string' AND char_length(key.address) <= {emails.CHARS}
-            AND CASE WHEN key.ascii
-                THEN lower(btrim(key.address, {_BLANK}) COLLATE "C") = CAST($4 AS text)
-                ELSE strpos(key.address, '@') > 0 OR strpos(CAST($4 AS text), '@') = 0 END"""  # noqa: S608
+            AND jsonb_typeof(key.v) = 'string'
+            AND {address_of("key.v #>> '{}'")} = CAST($4 AS text)"""  # noqa: S608
 
 STATEMENT = f"""
-SELECT CAST(coalesce(json_agg(json_build_array(l.n, found.pairs)), '[]') AS text)
+SELECT CAST(coalesce(json_agg(json_build_array(l.n, found.said)), '[]') AS text)
 FROM (
     SELECT (e ->> 0)::int AS n, e ->> 1 AS table_id, e ->> 2 AS key_field, e ->> 3 AS value_field
     FROM jsonb_array_elements(CAST($1 AS jsonb)) AS e
@@ -122,10 +115,10 @@ JOIN tables ON tables.id = l.table_id AND NOT tables.trashed
 JOIN fields AS named ON named.id = l.key_field AND named.table_id = tables.id
 JOIN fields AS worth ON worth.id = l.value_field AND worth.table_id = tables.id
 CROSS JOIN LATERAL (
-    SELECT coalesce(json_agg(json_build_array(pair.address, pair.value)), '[]') AS pairs
+    SELECT coalesce(json_agg(one.value), '[]') AS said
     FROM ({_BY_ID}CAST($3 AS text))
         UNION {_BY_ID}jsonb_build_array(CAST($3 AS text)))
         UNION {_BY_ADDRESS}
-        LIMIT {CANDIDATES + 1}
-    ) AS pair
+        LIMIT {MOST + 1}
+    ) AS one
 ) AS found"""  # noqa: S608 - the parts are constants of this module

@@ -11,7 +11,7 @@ from typing import Literal, assert_never
 
 from pydantic import JsonValue
 
-from context_engine import policy
+from context_engine import emails, policy
 from context_engine.adapters.sql.binds import Binds
 
 LONG = 64
@@ -48,12 +48,20 @@ class Cell:
         scalars = [value for value in values if _scalar(value)]
         if len(scalars) > LONG:
             return (
-                f"EXISTS (SELECT FROM jsonb_array_elements(CASE WHEN {self._is('array')}"
-                f" THEN {self._json()} ELSE '[]' END) AS item(v)"
+                f"EXISTS (SELECT FROM jsonb_array_elements({self._listed()}) AS item(v)"
                 f" WHERE item.v = ANY({self.binds.jsons(scalars)}))"
             )
         items: list[JsonValue] = [{self.field_id: [value]} for value in scalars]
         return self._cells_hold_any(items) if items else "false"
+
+    def has_address(self, addresses: list[str]) -> str:
+        """Whether the cell is a list with a text that is one of `addresses`."""
+        item = address_of("item.v #>> '{}'")
+        return (
+            f"EXISTS (SELECT FROM jsonb_array_elements({self._listed()}) AS item(v)"
+            f" WHERE jsonb_typeof(item.v) = 'string'"
+            f" AND {item} = ANY({self.binds.texts(addresses)}))"
+        )
 
     def has_all(self, values: list[JsonValue]) -> str:
         if not values or not all(map(_scalar, values)):
@@ -88,11 +96,12 @@ class Cell:
         """Where a text must be for its day to compare so: cheap, and most often enough. A local
         date is at most a day from that in UTC, and that as much from the one that is written."""
         near = []
-        if op in ("eq", "gt", "gte"):
-            near.append(f'found.v COLLATE "C" >= {self.binds.text(_ahead(day, -2).isoformat())}')
-        if op in ("eq", "lt", "lte"):
-            near.append(f'found.v COLLATE "C" < {self.binds.text(_ahead(day, 3).isoformat())}')
-        return " AND ".join(near)
+        first, last = _ahead(day, -2), _ahead(day, 3)
+        if op in ("eq", "gt", "gte") and first is not None:
+            near.append(f'found.v COLLATE "C" >= {self.binds.text(first.isoformat())}')
+        if op in ("eq", "lt", "lte") and last is not None:
+            near.append(f'found.v COLLATE "C" < {self.binds.text(last.isoformat())}')
+        return " AND ".join(near) or "true"
 
     def _among(self, values: list[JsonValue]) -> str:
         return true_only(f"{self._json()} = ANY({self.binds.jsons(values)})")
@@ -100,6 +109,9 @@ class Cell:
     def _cells_hold_any(self, parts: list[JsonValue]) -> str:
         """Whether the cells contain one of `parts`; the same text, however many there are."""
         return f"records.cells @> ANY({self.binds.jsons(parts)})"
+
+    def _listed(self) -> str:
+        return f"CASE WHEN {self._is('array')} THEN {self._json()} ELSE '[]' END"
 
     def _is(self, kind: str) -> str:
         return f"jsonb_typeof({self._json()}) = '{kind}'"
@@ -120,13 +132,15 @@ class Column:
     time: str | None = None
 
     def equals_any(self, values: list[JsonValue]) -> str:
-        texts = [value for value in values if isinstance(value, str)]
-        if not texts:
+        if not (texts := _texts(values)):
             return "false"
         # Not by `coalesce`: an index serves this.
         return f"({self.sql} IS NOT NULL AND {self.sql} = ANY({self.binds.texts(texts)}))"
 
     def has_any(self, _: list[JsonValue]) -> str:
+        return "false"
+
+    def has_address(self, _: list[str]) -> str:
         return "false"
 
     def has_all(self, _: list[JsonValue]) -> str:
@@ -144,6 +158,42 @@ class Column:
 
     def on_day(self, op: DayOp, day: policy.OnDay) -> str:
         return "false" if self.time is None else time_on_day(self.time, op, day, self.binds)
+
+
+@dataclass(frozen=True, slots=True)
+class AsAddress:
+    """A cell or column whose texts count as e-mail addresses. What it is compared with are
+    addresses as `emails.normal` gives them."""
+
+    of: Cell | Column
+
+    @property
+    def binds(self) -> Binds:
+        return self.of.binds
+
+    def equals_any(self, addresses: list[JsonValue]) -> str:
+        return true_only(f"{self.text()} = ANY({self.binds.texts(_texts(addresses))})")
+
+    def has_any(self, addresses: list[JsonValue]) -> str:
+        return self.of.has_address(_texts(addresses))
+
+    def has_all(self, addresses: list[JsonValue]) -> str:
+        return joined(" AND ", "false", [self.has_any([address]) for address in addresses])
+
+    def text(self) -> str:
+        return address_of(self.of.text())
+
+    def number(self) -> str:
+        """An address is no number."""
+        return "NULL::numeric"
+
+
+_BLANK = "E'" + "".join(f"\\x{ord(blank):02x}" for blank in emails.BLANK) + "'"
+
+
+def address_of(text: str) -> str:
+    """SQL of a text as `emails.normal` makes it."""
+    return f'lower(btrim({text}, {_BLANK}) COLLATE "C")'
 
 
 def value_of(ref: str, binds: Binds) -> Cell | Column:
@@ -183,7 +233,10 @@ def time_on_day(at: str, op: DayOp, day: policy.OnDay, binds: Binds) -> str:
 
 def _reached(at: str, day: policy.OnDay, ahead: int, binds: Binds) -> str:
     """Whether the local date of `at` is the day `ahead` of `day`, or later."""
-    turns = policy.begins(_ahead(day, ahead), day.tz)
+    later = _ahead(day, ahead)
+    if later is None or later == date.min:  # no day is later than all, and none before the first
+        return "false" if later is None else "true"
+    turns = policy.begins(later, day.tz)
     # Reached at the first turn, undone by each second, reached again by each third.
     parts = [f"{at} >= {binds.time(turns[0])}"]
     for undone, again in zip(turns[1::2], turns[2::2], strict=True):
@@ -191,11 +244,12 @@ def _reached(at: str, day: policy.OnDay, ahead: int, binds: Binds) -> str:
     return f"({' AND '.join(parts)})"
 
 
-def _ahead(day: policy.OnDay, days: int) -> date:
+def _ahead(day: policy.OnDay, days: int) -> date | None:
+    """None beyond either end of time."""
     try:
         return day.day + timedelta(days=days)
-    except OverflowError as beyond:
-        raise policy.Unresolvable("a day at the end of time") from beyond
+    except OverflowError:
+        return None
 
 
 SIGNS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
@@ -210,6 +264,10 @@ def joined(by: str, of_none: str, conditions: list[str]) -> str:
 def true_only(condition: str) -> str:
     """NULL is false: else NOT would drop rows whose value is missing."""
     return f"coalesce({condition}, false)"
+
+
+def _texts(values: list[JsonValue]) -> list[str]:
+    return [value for value in values if isinstance(value, str)]
 
 
 def _scalar(value: JsonValue) -> bool:

@@ -9,6 +9,8 @@ shorter form, `DIALOGUE`, does.
 The second, `TABLES`, tells of the tables that a right leads into, and of those around them: a
 table out of sight is not read, and so takes no more time than one that is missing.
 
+JSON that may have been edited behind our back they give as text: see `stored`.
+
 They look up by keys, so that one plan serves for good, and planning takes longer than reading.
 Counts come after, and the best plan of a count depends on its table: so the second turns planning
 anew on for the rest of its transaction, and the shorter time that a count may take.
@@ -36,8 +38,8 @@ _PROJECT = """json_build_object(
 _DIALOGUE = """json_build_object(
     'messages', (SELECT coalesce(json_agg(json_build_object(
         'id', s.id, 'role', s.role, 'author_id', s.author_id, 'content', s.text,
-        'chars', s.chars, 'tool_calls', s.tool_calls, 'tool_call_id', s.tool_call_id,
-        'on_behalf_of', s.on_behalf_of, 'table_ids', s.table_ids, 'rights', s.rights,
+        'chars', s.chars, 'tool_calls', s.tool_calls::text, 'tool_call_id', s.tool_call_id,
+        'on_behalf_of', s.on_behalf_of, 'table_ids', s.table_ids, 'rights', s.rights::text,
         'at', s.created_at) ORDER BY s.position), '[]') FROM shown s),
     'message_count', c.message_count, 'total_chars', c.total_chars)"""
 
@@ -192,7 +194,7 @@ _FIELDS = """(
     SELECT coalesce(json_agg(json_build_object(
         'id', f.id, 'name', f.name, 'type', f.type, 'primary', f."primary",
         'linked_table_id', f.linked_table_id, 'linked_field_id', f.linked_field_id,
-        'cardinality', f.cardinality, 'reads', f.reads) ORDER BY f.position, f.id), '[]')
+        'cardinality', f.cardinality, 'reads', f.reads::text) ORDER BY f.position, f.id), '[]')
     FROM fields f WHERE f.table_id = l.id)"""
 
 _PERMISSIONS = """(
@@ -213,15 +215,15 @@ _GRANTS = """(
 _VIEWS = """(
     SELECT coalesce(json_agg(json_build_object(
         'id', v.id, 'name', v.name, 'type', v.type, 'ownership', v.ownership,
-        'owner_id', v.owner_id, 'filter', v.filter, 'hidden', v.hidden,
+        'owner_id', v.owner_id, 'filter', v.filter::text, 'hidden', v.hidden,
         'field_order', v.field_order) ORDER BY v.position, v.id), '[]')
     FROM views v WHERE v.table_id = l.id
     AND (v.ownership = 'restricted' OR l.id = ANY(:table_ids)))"""
 
 _POLICIES = """(
     SELECT coalesce(json_agg(json_build_object(
-        'id', r.id, 'subjects', r.subjects, 'pred', r.pred, 'mode', r.mode)
-        ORDER BY r.id), '[]')
+        'id', r.id, 'subjects', r.subjects::text, 'pred', r.pred::text,
+        'mode', r.mode) ORDER BY r.id), '[]')
     FROM row_policies r WHERE r.table_id = l.id)"""
 
 _RULES = """

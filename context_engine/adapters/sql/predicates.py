@@ -2,7 +2,8 @@
 
 What a predicate means, so that SQL and a plain interpreter agree:
 
-- Text compares by code point, without case folding; numbers as numeric. A value of another JSON
+- Text compares by code point, without case folding, but beside the user's address as addresses
+  are (`emails.normal`), the texts of a list too; numbers as numeric. A value of another JSON
   type equals, precedes and contains nothing. A missing field is as null.
 - `ne`, `not_in`, `has_none` and `not_empty` are the exact complements of `eq`, `in`, `has_any`
   and `empty`: a row whose field is missing passes them.
@@ -13,10 +14,10 @@ What a predicate means, so that SQL and a plain interpreter agree:
 - `has_*` look for text, numbers and booleans in a cell that is a list; a cell that is one value
   alone has nothing.
 - `empty` is missing, null, "" or [].
-- `sys:created_at` is its date in UTC as ISO text.
-- A day, which `now` became: a date in a cell compares as its text, a time, which `sys:created_at`
-  is then, by the local date on which it falls in the day's zone. Anything else is false, but `ne`
-  is the complement of `eq` here too.
+- `sys:created_at` is its date in UTC as ISO text, but beside a day.
+- A day, which `now` became, or a literal beside a time: a date in a cell compares as its text, a
+  time, which `sys:created_at` is then, by the local date on which it falls in the day's zone.
+  Anything else is false, but `ne` is the complement of `eq` here too.
 - `linkedAny` holds where the link field leads to one live row, in the table that the field says,
   that passes: no policy of that table is asked. Under it, references are to the linked row.
 
@@ -34,7 +35,17 @@ from sqlalchemy import ColumnElement
 
 from context_engine import policy
 from context_engine.adapters.sql.binds import Binds, as_condition
-from context_engine.adapters.sql.cells import SIGNS, Cell, Column, joined, true_only, value_of
+from context_engine.adapters.sql.cells import (
+    SIGNS,
+    AsAddress,
+    Cell,
+    Column,
+    joined,
+    true_only,
+    value_of,
+)
+
+Value = Cell | Column | AsAddress
 
 __all__ = ["Binds", "as_condition", "compile_predicate", "predicate_sql"]
 
@@ -91,13 +102,15 @@ def _comparison(comparison: policy.Comparison, binds: Binds) -> str:
     match comparison.operand:
         case policy.Literal_(literal=wanted):
             return "false" if wanted is None else _with_literal(cell, op, wanted)
+        case policy.Address(address=address):
+            return _with_literal(AsAddress(cell), op, address)
         case policy.OnDay() as day:
             return _with_day(cell, op, day)
         case _:
             raise policy.Unresolvable("operand")
 
 
-def _with_literal(cell: Cell | Column, op: policy.Op, wanted: JsonValue) -> str:
+def _with_literal(cell: Value, op: policy.Op, wanted: JsonValue) -> str:
     match op:
         case "eq":
             return cell.equals_any([wanted])
@@ -142,13 +155,13 @@ def _not(condition: str) -> str:
     return f"(NOT {condition})"
 
 
-def _contains(cell: Cell | Column, wanted: JsonValue) -> str:
+def _contains(cell: Value, wanted: JsonValue) -> str:
     if not isinstance(wanted, str):
         return "false"
     return true_only(f'strpos(({cell.text()}) COLLATE "C", {cell.binds.text(wanted)}) > 0')
 
 
-def _ordered(cell: Cell | Column, sign: str, wanted: JsonValue) -> str:
+def _ordered(cell: Value, sign: str, wanted: JsonValue) -> str:
     if isinstance(wanted, str):
         return true_only(f'({cell.text()}) COLLATE "C" {sign} {cell.binds.text(wanted)}')
     if isinstance(wanted, bool) or not isinstance(wanted, int | float):

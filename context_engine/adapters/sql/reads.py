@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
-from pydantic import ConfigDict, TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from context_engine.access import Attributes, VisibleScope
+from context_engine.adapters.sql import stored
 from context_engine.adapters.sql.attributes import attributes
 from context_engine.adapters.sql.counts import BEFORE_COUNTS, COUNT_CAP, COUNT_MS, counted
 from context_engine.adapters.sql.driver import InTransaction, Reader, driver_of
@@ -79,7 +79,7 @@ class SqlReads:
             row = await self._reader.fetchrow(
                 statement.sql, *(values[name] for name in statement.names)
             )
-        return Facts.model_validate_json(row[0])
+        return stored.facts.validate_json(row[0])
 
     async def tables(self, at: Coordinates, facts: Facts, ids: Sequence[str]) -> Tables:
         """The tables named by `ids`, and those around them that decide on them or are shown."""
@@ -93,7 +93,7 @@ class SqlReads:
         }
         async with database_faults():
             row = await self._reader.fetchrow(TABLES.sql, *(values[name] for name in TABLES.names))
-        return _tables.validate_json(row[0])
+        return stored.tables.validate_json(row[0])
 
     async def attributes(
         self, at: Coordinates, user: UserFacts, lookups: Collection[AttrLookup]
@@ -106,9 +106,6 @@ class SqlReads:
         """Every count in one statement; where that takes too long, as many as time allows."""
         async with database_faults():
             return await counted(self._reader, scope, self._count_cap)
-
-
-_tables: TypeAdapter[Tables] = TypeAdapter(Tables, config=ConfigDict(hide_input_in_errors=True))
 
 
 def _names_more(at: Coordinates) -> bool:

@@ -70,7 +70,7 @@ def pool(field: Field, users: list[str], emails: list[str], texts: list[str]) ->
         "boolean": [True, False],
         "date": DAYS,
         "datetime": TIMES,
-        "email": [*emails, *texts],
+        "email": [*emails, *(f" {one.upper()}\t" for one in emails), *texts],
         "multi_select": [[], texts[:1], texts[:2], texts],
     }
     if field.type == "user":
@@ -80,17 +80,11 @@ def pool(field: Field, users: list[str], emails: list[str], texts: list[str]) ->
 
 @st.composite
 def operands(draw: st.DrawFn, values: list[Any], tables: list[Any], at: bool = False) -> Any:
-    """A literal as often as all others together; `at`: for a time that the product keeps.
-
-    Not drawn is what the rules leave open: a null to compare with, a literal beside such a time.
-    """
-    shape = (
-        "now"
-        if at
-        else draw(st.sampled_from(["literal"] * 4 + ["list", "user", "now", "now", "attr"]))
-    )
+    """A literal as often as all others together; `at`: for a time that the product keeps."""
+    shapes = ["literal"] * 4 + ["list", "user", "now", "now", "attr"]
+    shape = draw(st.sampled_from(["literal", "list", "now", "now"] if at else shapes))
     if shape == "literal":
-        return {"literal": draw(st.sampled_from([*values, *ODD[1:]]))}
+        return {"literal": draw(st.sampled_from([*values, *ODD]))}
     if shape == "list":
         return {"literal": draw(st.lists(st.sampled_from([*values, *ODD[:6]]), max_size=3))}
     if shape == "user":
@@ -134,6 +128,8 @@ def predicates(
     system = ["sys:created_by", "sys:updated_by", "sys:created_at", "field:nowhere"]
     ref = draw(st.sampled_from([*refs, *system]))
     fitting = values.get(ref.partition(":")[2], [])
+    timed = [f"field:{one.id}" for one in table.fields if one.type == "datetime"]
+    fitting = [*fitting, *DAYS] if ref in ("sys:created_at", *timed) else fitting
     op = draw(st.sampled_from(OPS))
     operand = draw(operands(fitting, tables, ref == "sys:created_at"))
     if "now" in operand:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -93,10 +93,18 @@ class Unresolvable(Exception):
 
 @dataclass(frozen=True)
 class Day:
-    """A resolved `now`: a local date, and the zone by which times become dates."""
+    """A resolved `now`, or a literal beside a time: a local date, and the zone by which times
+    become dates."""
 
     day: date
     zone: ZoneInfo
+
+
+@dataclass(frozen=True)
+class Address:
+    """The user's own; what is compared with it is taken for an address."""
+
+    text: str
 
 
 class Index:
@@ -173,21 +181,43 @@ class Judge:
 
     def _compare(self, ref: str, op: str, more: Any, table: Table) -> Passing:
         kind, _, name = ref.partition(":")
+        timed = ref == "sys:created_at"
         if kind == "field":
-            _field(table, name)
+            timed = _field(table, name).type == "datetime"
         elif kind != "sys" or name not in COLUMNS:
             raise Unresolvable
         # One that is not needed has to be known all the same: what cannot be resolved denies.
         operand = self._operand(more.get("operand", {"literal": None}))
         if op in BARE:
             return lambda r: _empty(_value(kind, name, r)) == (op == "empty")
+        if operand is None:
+            return lambda _: False  # nothing is null, and nothing is other than null
+        if timed and op in EQUAL | ORDER and isinstance(operand, str):
+            operand = self._literal_day(operand)
+        if isinstance(operand, Address):
+            return self._compare_addresses(kind, name, op, operand)
         if op in LISTS and not isinstance(operand, list | Day):
             operand = [operand]
         if op not in EQUAL | ORDER | LISTS and op != "text_contains":
             raise Unresolvable
         if isinstance(operand, Day) and op not in EQUAL | ORDER:
             raise Unresolvable
+        if ref == "sys:created_at" and not isinstance(operand, Day):
+            return lambda r: _holds(op, r.created_at.astimezone(UTC).date().isoformat(), operand)
         return lambda r: _holds(op, _value(kind, name, r), operand)
+
+    def _compare_addresses(self, kind: str, name: str, op: str, own: Address) -> Passing:
+        wanted = [own.text] if op in LISTS else own.text
+        return lambda r: _holds(op, _as_addresses(_value(kind, name, r)), wanted)
+
+    def _literal_day(self, text: str) -> Any:
+        """The day that `text` spells, in the user's zone, else in UTC; or else `text`."""
+        try:
+            day = date.fromisoformat(text) if DATE.fullmatch(text) else None
+        except ValueError:
+            day = None
+        zone = "UTC" if self.user.timezone is None else self.user.timezone
+        return text if day is None else Day(day, _zone(zone))
 
     def _operand(self, raw: Any) -> Any:
         match raw:
@@ -196,9 +226,9 @@ class Judge:
             case {"user": "id"} if len(raw) == 1:
                 return self.user.id
             case {"user": "email_norm"} if len(raw) == 1:
-                if self.user.email_norm is None:
+                if not self.user.email_norm:
                     raise Unresolvable
-                return self.user.email_norm
+                return Address(_address(self.user.email_norm))
             case {"user": "team_ids"} if len(raw) == 1:
                 return sorted(self.team_ids)
             case {"attr": {"table": str(t), "keyField": str(k), "valueField": str(v)}}:
@@ -221,16 +251,31 @@ class Judge:
     def _names_user(self, item: Any) -> bool:
         if not isinstance(item, str):
             return False
-        return item == self.user.id or item.strip().casefold() == self.user.email_norm
+        return item == self.user.id or _address(item) == self.user.email_norm
 
     def _day(self, unit: str, tz: Any) -> Day:
-        name = tz if tz is not None else self.user.timezone
-        try:
-            zone = ZoneInfo(name)
-        except (KeyError, ValueError, TypeError, OSError) as unknown:
-            raise Unresolvable from unknown
+        zone = _zone(tz if tz is not None else self.user.timezone)
         today = self.now.astimezone(zone).date()
         return Day(today - timedelta(days=today.weekday() if unit == "week" else 0), zone)
+
+
+def _zone(name: Any) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, TypeError, OSError) as unknown:
+        raise Unresolvable from unknown
+
+
+def _address(text: str) -> str:
+    """As ASCII has white space and capitals; no other letter has a small one here."""
+    kept = text.strip(" \t\n\r\x0b\x0c")
+    return re.sub("[A-Z]", lambda capital: capital[0].lower(), kept)
+
+
+def _as_addresses(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_address(one) if isinstance(one, str) else one for one in value]
+    return _address(value) if isinstance(value, str) else value
 
 
 def _field(table: Table, id: str) -> Field:

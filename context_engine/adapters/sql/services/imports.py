@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Row, Table, delete, insert, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from context_engine import emails
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import copying, rows
 from context_engine.adapters.sql.services.base import Service
@@ -99,9 +100,9 @@ Users = Mapping[str, str | None]
 
 
 async def _users(tx: Transaction, new: NewWorkspace) -> Users:
-    emails = {row.created_by for row in new.rows} | {row.updated_by for row in new.rows}
-    emails |= {view.owner_email for view in new.views}
-    wanted = {email: email.strip().lower() for email in emails if email}
+    told = {row.created_by for row in new.rows} | {row.updated_by for row in new.rows}
+    told |= {view.owner_email for view in new.views}
+    wanted = {email: emails.normal(email) for email in told if email}
     u = t.users.c
     query = select(u.email_norm, u.id).where(u.email_norm.in_(set(wanted.values())))
     known = {row.email_norm: row.id for row in await tx.connection.execute(query)}

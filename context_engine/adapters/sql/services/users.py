@@ -89,7 +89,7 @@ class Users(Service):
 
 
 def normal_email(email: str | None) -> str | None:
-    """The form in which addresses are compared: trimmed, case folded. Checks the text too."""
+    """The form in which addresses are compared. Checks the text too."""
     return None if email is None else emails.normal(clean_line(email, "email", chars=emails.CHARS))
 
 
