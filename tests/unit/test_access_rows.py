@@ -134,11 +134,11 @@ def test_garbage_closes_its_table_and_is_told_to_operators(stored: PolicyFacts, 
     scope = resolve(facts, at("t", "x"))
     assert [[way.rows.pred for way in one.ways] for one in scope.tables] == [[False], [True]]
     (told,) = scope.faults
-    assert told.what == "policy p of table t"
+    assert told.what == f"policy {stored.id} of table t"
     assert fault in told.rule
     assert "\n" not in told.rule
     assert [denial.what for denial in scope.denials] == ["rows of t"]
-    assert scope.denials[0].rule.startswith("policy p: ")
+    assert scope.denials[0].rule.startswith(f"policy {stored.id}: ")
     assert fault.removesuffix(": ") in scope.denials[0].rule
 
 

@@ -238,7 +238,7 @@ def test_the_tables_of_a_project_are_those_in_sight() -> None:
         ("viewer", {}, True),
         ("none", {}, False),
         ("viewer", {"table_id": "t"}, True),
-        ("none", {"table_id": "t"}, False),
+        ("none", {"table_id": "t"}, True),
         ("viewer", {"table_id": "x"}, False),
         ("viewer", {"table_id": "gone"}, False),
         ("none", {"table_id": "t", "project": project(private=True, mine=True)}, True),
@@ -249,7 +249,7 @@ def test_the_tables_of_a_project_are_those_in_sight() -> None:
 def test_a_task_is_in_sight_with_its_project_and_the_table_of_its_row(
     role: Any, stored: dict[str, Any], seen: bool
 ) -> None:
-    """Without a project the role decides, without a row the project alone."""
+    """Without either the role decides."""
     given = (grant("viewer"), grant("none", "table:x"))
     facts = member(role, table(), table("x"), grants=given, task=task(**stored))
     scope = resolve(facts, at(task_id="k"))

@@ -196,7 +196,7 @@ def test_a_right_leads_into_the_tables_that_are_read() -> None:
     nobody = facts.model_copy(update={"member": MemberFacts(role="none", active=True)})
     assert reached(nobody) == ("y",)
     assert reached(facts, agents=(agent(tables=("y",)),)) == ("y",)
-    assert reached(facts, agents=(agent("none"),)) == ("y",)
+    assert reached(facts, agents=(agent("none"),)) == ()
 
 
 @pytest.mark.parametrize(
