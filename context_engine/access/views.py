@@ -14,7 +14,7 @@ from context_engine.facts import FieldFacts
 from context_engine.view_filters import NOT_COMPUTED, RowSet, Sight
 
 SightOf = Callable[[str], Sight | None]
-"""What the user sees of a table; None where it is out of sight."""
+"""The rows that the user sees of a table, and all of its fields; None for one out of sight."""
 
 
 def looked_at(run: Run, view: VisibleView, sight: SightOf) -> VisibleView:
@@ -27,7 +27,7 @@ def looked_at(run: Run, view: VisibleView, sight: SightOf) -> VisibleView:
     if raw is None or view.uncountable is not None:
         return view
     if view_filters.is_stored(raw):
-        made = view_filters.prepare(raw, view.table_id, run.now, _own_whole(run, view, sight))
+        made = view_filters.prepare(raw, view.table_id, run.now, sight)
         if isinstance(made, str):
             tell_unreadable(run, view.facts)
             return replace(view, filter=False, uncountable=made)
@@ -39,19 +39,6 @@ def looked_at(run: Run, view: VisibleView, sight: SightOf) -> VisibleView:
     except (InvalidRequest, policy.Unresolvable):
         tell_unreadable(run, view.facts)
         return replace(view, filter=False, uncountable=NOT_COMPUTED)
-
-
-def _own_whole(run: Run, view: VisibleView, sight: SightOf) -> SightOf:
-    """The view's own table with all of its fields, hidden ones too; the others as they are."""
-
-    def seen(table_id: str) -> Sight | None:
-        found = sight(table_id)
-        fields = run.fields_of(table_id)
-        if table_id == view.table_id and fields is not None:
-            return Sight(frozenset(fields), found.rows if found is not None else ())
-        return found
-
-    return seen
 
 
 def _presented(run: Run, view: VisibleView, pred: policy.Pred, sight: SightOf) -> policy.Pred:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from context_engine import access
@@ -26,6 +27,7 @@ USER = UserFacts(
     id="u", name="Ulla", email_norm="u@example.org", locale=None, timezone=None, active=True
 )
 WORKSPACE = WorkspaceFacts(id="w", name="Work", organization_id="o")
+_ids = count(1)
 
 
 def read(facts: Facts, at: Coordinates) -> Facts:
@@ -72,11 +74,12 @@ def table(id: str = "t", *fields: FieldFacts, **more: Any) -> TableFacts:
     return TableFacts(id=id, name=id, fields=fields or (field(),), **{**bare, **more})
 
 
-def policy_of(pred: Any, mode: str = "restrictive", *subjects: str, id: str = "p") -> PolicyFacts:
-    """For `subjects`, each `role:…`, `team:…` or `user:…`; without one for the user."""
+def policy_of(pred: Any, mode: str = "restrictive", *subjects: str) -> PolicyFacts:
+    """For `subjects`, each `role:…`, `team:…` or `user:…`; without one for the user. Its id is
+    one of its own."""
     named = [one.partition(":") for one in subjects or ("user:u",)]
     said = [{"type": type, "id": subject} for type, _, subject in named]
-    return PolicyFacts(id=id, subjects=said, pred=pred, mode=mode)  # type: ignore[arg-type]
+    return PolicyFacts(id=f"p{next(_ids)}", subjects=said, pred=pred, mode=mode)  # type: ignore[arg-type]
 
 
 def permission(field_id: str, level: Any, subject: str = "user:u") -> FieldPermissionFacts:

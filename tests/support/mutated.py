@@ -7,7 +7,7 @@ answer in place of the code that is to be tried.
 from __future__ import annotations
 
 import functools
-import gc
+import sys
 
 import hypothesis
 import pytest
@@ -26,11 +26,11 @@ hypothesis.settings.register_profile(
 
 
 def pytest_sessionstart() -> None:
-    for one in gc.get_objects():
-        if isinstance(one, functools._lru_cache_wrapper) and one.__module__.startswith(
-            "context_engine."
-        ):
-            one.cache_clear()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("context_engine."):
+            for one in vars(module).values():
+                if isinstance(one, functools._lru_cache_wrapper):
+                    one.cache_clear()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -125,6 +125,7 @@ def test_a_role_is_named_as_it_holds_the_way() -> None:
         (policy_of(cmp("f", now={"unit": "today", "tz": "Mars/Base"})), "time zone"),
         (policy_of(A, "optional"), "mode: "),
         (policy_of(A).model_copy(update={"subjects": "u"}), "subjects: "),
+        (policy_of(A, "restrictive", "group:g"), "subjects.0.type: "),
         (policy_of(A).model_copy(update={"subjects": []}), "subjects: "),
     ],
 )
@@ -134,11 +135,11 @@ def test_garbage_closes_its_table_and_is_told_to_operators(stored: PolicyFacts, 
     scope = resolve(facts, at("t", "x"))
     assert [[way.rows.pred for way in one.ways] for one in scope.tables] == [[False], [True]]
     (told,) = scope.faults
-    assert told.what == "policy p of table t"
+    assert told.what == f"policy {stored.id} of table t"
     assert fault in told.rule
     assert "\n" not in told.rule
     assert [denial.what for denial in scope.denials] == ["rows of t"]
-    assert scope.denials[0].rule.startswith("policy p: ")
+    assert scope.denials[0].rule.startswith(f"policy {stored.id}: ")
     assert fault.removesuffix(": ") in scope.denials[0].rule
 
 
@@ -233,6 +234,18 @@ def test_attributes_are_looked_up_before_anything_is_decided() -> None:
     facts = member("viewer", *tables)
     assert access.lookups(facts, at("t", view_id="v")) == {lookup(n) for n in (1, 3, 4, 5)}
     assert access.lookups(facts, at("t")) == {lookup(n) for n in (1, 4, 5)}
+
+
+def test_rules_that_mention_no_attribute_are_not_parsed_for_them() -> None:
+    """Most do not, and there may be thousands."""
+
+    def parse(raw: Any) -> policy.Pred:
+        raise AssertionError(raw)
+
+    facts = member("viewer", table(policies=(policy_of({"all": [A, {"not": B}, True]}),)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policy, "parse", parse)
+        assert access.lookups(facts, at("t")) == frozenset()
 
 
 # -- boundaries --------------------------------------------------------------------------------

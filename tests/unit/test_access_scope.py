@@ -32,6 +32,7 @@ from tests.support.facts import (
     cmp,
     grant,
     member,
+    permission,
     policy_of,
     resolve,
     table,
@@ -178,6 +179,10 @@ def test_what_is_absent_is_listed_in_one_order() -> None:
         (member("viewer"), "missing or trashed"),
         (member("viewer", table(), agents=(agent(tables=()),)), "agent stack"),
         (member("viewer", table(), grants=SHUT), "role none"),
+        (member("viewer", table(), grants=SHUT, agents=(agent(tables=("t",)),)), "role none"),
+        (member("defer", table(field_permissions=(permission("f", "none"),)),
+                grants=(grant("viewer", "workspace:w"),)),
+         "no field in sight, or the agents have no role"),
         (member("viewer", table(), agents=(agent("none"),)),
          "no field in sight, or the agents have no role"),
     ],
@@ -238,7 +243,7 @@ def test_the_tables_of_a_project_are_those_in_sight() -> None:
         ("viewer", {}, True),
         ("none", {}, False),
         ("viewer", {"table_id": "t"}, True),
-        ("none", {"table_id": "t"}, False),
+        ("none", {"table_id": "t"}, True),
         ("viewer", {"table_id": "x"}, False),
         ("viewer", {"table_id": "gone"}, False),
         ("none", {"table_id": "t", "project": project(private=True, mine=True)}, True),
@@ -249,7 +254,7 @@ def test_the_tables_of_a_project_are_those_in_sight() -> None:
 def test_a_task_is_in_sight_with_its_project_and_the_table_of_its_row(
     role: Any, stored: dict[str, Any], seen: bool
 ) -> None:
-    """Without a project the role decides, without a row the project alone."""
+    """Without either the role decides."""
     given = (grant("viewer"), grant("none", "table:x"))
     facts = member(role, table(), table("x"), grants=given, task=task(**stored))
     scope = resolve(facts, at(task_id="k"))

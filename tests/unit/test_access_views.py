@@ -281,15 +281,33 @@ def test_what_the_filter_reads_is_a_dependency() -> None:
         told = resolve(place(filter), at("t", view_id="v")).told
         assert {keys.value("t", "f"), keys.any_value("t")} <= told
         assert keys.value("t", "f") not in resolve(place(filter), at("t")).told
-    deep = cmp("g", literal="a")
-    for filter in (linked(deep),):
-        base = place(filter)
-        other = table("x", field("f"), field("g"))
-        facts = base.model_copy(update={"tables": (base.tables[0], other)})
-        assert keys.value("x", "g") in resolve(facts, at("t", view_id="v")).told
-        shut = facts.model_copy(update={"grants": SHUT_X})
-        scope = resolve(shut, at("t", view_id="v"))
-        assert keys.value("x", "g") in scope.tags - scope.told
+    base = place(linked(cmp("g", literal="a")))
+    other = table("x", field("f"), field("g"))
+    facts = base.model_copy(update={"tables": (base.tables[0], other)})
+    assert keys.value("x", "g") in resolve(facts, at("t", view_id="v")).told
+    # Of a table out of sight nothing is read; that it comes in sight is what the count waits for.
+    shut = resolve(facts.model_copy(update={"grants": SHUT_X}), at("t", view_id="v"))
+    assert keys.value("x", "g") not in shut.tags
+    assert keys.rows("x") in shut.tags - shut.told
+
+
+def test_a_filter_along_a_link_out_of_sight_counts_as_along_one_that_leads_nowhere() -> None:
+    """Whatever is asked there, fields that are gone too: no such row; what is beside it holds."""
+    for pred in (linked(A), linked(cmp("gone"))):
+        for filter, made in (
+            (pred, False),
+            ({"not": pred}, policy.Not(not_=False)),
+            ({"all": [A, pred]}, policy.All(all=(IS_A, False))),
+            ({"any": [pred, A]}, policy.Any_(any=(False, IS_A))),
+        ):
+            shut = place(filter).model_copy(update={"grants": SHUT_X})
+            gone = place(filter)
+            gone = gone.model_copy(update={"tables": gone.tables[:1]})
+            for facts in (shut, gone):
+                found = looked_at(facts)
+                assert (found.filter, found.uncountable) == (made, None)
+    assert looked_at(place(linked(cmp("gone")))).uncountable == NOT_COMPUTED
+    assert looked_at(place({"linkedAny": {"field": "f", "pred": True}})).uncountable == NOT_COMPUTED
 
 
 def test_the_count_ends_with_the_filters_days() -> None:

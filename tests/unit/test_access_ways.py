@@ -196,7 +196,7 @@ def test_a_right_leads_into_the_tables_that_are_read() -> None:
     nobody = facts.model_copy(update={"member": MemberFacts(role="none", active=True)})
     assert reached(nobody) == ("y",)
     assert reached(facts, agents=(agent(tables=("y",)),)) == ("y",)
-    assert reached(facts, agents=(agent("none"),)) == ("y",)
+    assert reached(facts, agents=(agent("none"),)) == ()
 
 
 @pytest.mark.parametrize(
@@ -227,6 +227,15 @@ def test_the_table_of_the_requested_view_is_read_where_the_view_is_in_sight(
     assert reached(facts, named=("t",)) == (("t",) if role != "none" else ())
     hidden = (grant("none", "view:v"),)
     assert reached(facts, grants=hidden) == ()
+
+
+def test_the_role_on_each_table_decides_what_is_read() -> None:
+    """That left to teams on the workspace as well; of a view's table it is the role on that."""
+    opened = (grant("viewer", "workspace:w", "team:g"),)
+    assert reached(member("defer", named=("t",), grants=opened)) == ("t",)
+    head = ViewHead(id="v", table_id="t", ownership="collaborative", owner_id=None)
+    assert reached(member("none", view=head, grants=(grant("viewer"),))) == ("t",)
+    assert reached(member("viewer", view=head, grants=(grant("none"),))) == ()
 
 
 def test_a_way_through_the_requested_view_leads_to_its_table() -> None:

@@ -336,6 +336,15 @@ def test_a_link_is_followed_to_live_rows_of_its_table() -> None:
     )
 
 
+def test_a_link_in_a_link_is_followed_from_the_linked_row() -> None:
+    """Policies follow one; a view's count asks for the sight of what it leads to."""
+    inner = policy.LinkedAny(linked_any=policy.Linked(field="m", pred=A))
+    text = written(policy.LinkedAny(linked_any=policy.Linked(field="l", pred=inner)))
+    assert (
+        f" AND records.deleted_at IS NULL AND {written(inner)} WHERE links.field_id = 'l'" in text
+    )
+
+
 def test_an_operand_that_is_not_resolved_is_refused() -> None:
     """Access has resolved them all before."""
     mine = policy.parse({"cmp": {"ref": "field:f", "op": "eq", "operand": {"user": "id"}}})
