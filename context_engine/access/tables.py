@@ -159,6 +159,8 @@ class Tables:
 
     def _sees(self, view: ViewFacts, ways: Sequence[Way]) -> bool:
         own: Role = next((way.role for way in ways if way.view_id is None), "none")
+        if own == "none" and all(way.view_id != view.id for way in ways):
+            return False  # others lead in: this one shows no field
         return sees_view(self._run.facts, view, own)
 
     def _view(self, table: TableFacts, view: ViewFacts, ways: Sequence[Way]) -> VisibleView:

@@ -144,6 +144,8 @@ class _Resolver:
     def _literal(self, comparison: Comparison, literal: Literal_) -> Literal_ | OnDay:
         """Beside a time, a day counts by the local date; beside a date it is a text as any."""
         spelled = literal.literal
+        if spelled is None:  # false, and its `not` true: nobody is let in by nothing
+            raise Unresolvable("a comparison with null")
         if comparison.op not in DATED or not isinstance(spelled, str):
             return literal
         if not self._holds_times(comparison.ref) or (day := day_of_text(spelled)) is None:

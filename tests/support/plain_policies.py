@@ -100,6 +100,8 @@ class World:
                 day -= timedelta(days=day.weekday())
             return with_day(moment_of(c.ref, row), c.op, day, zone)
         value, operand = value_of(c.ref, row), self._operand(c.operand, who)
+        if operand is None and c.op not in ("empty", "not_empty"):
+            raise Unresolved  # false of every row, and its opposite would be true of every row
         if isinstance(c.operand, p.OfUser) and c.operand.user == "email_norm":
             return compared(addresses(value), c.op, operand)
         if (

@@ -178,8 +178,8 @@ def test_operands_are_the_users() -> None:
     scope = resolve(facts, at("t"), now=evening, attributes={LOOKUP: ("north",)})
     (way,) = scope.tables[0].ways
     found = [comparison.operand for comparison in policy.comparisons(way.rows.pred)]
-    literals = [policy.Literal_(literal=one) for one in ("u", "u@example.org", ["g"], ["north"])]
-    assert found[:4] == literals
+    user, teams, regions = (policy.Literal_(literal=one) for one in ("u", ["g"], ["north"]))
+    assert found[:4] == [user, policy.Address(address="u@example.org"), teams, regions]
     assert found[4] == policy.OnDay(day=datetime(2026, 1, 8, tzinfo=UTC).date(), tz="Asia/Tokyo")
     assert scope.until == datetime(2026, 1, 8, 15, tzinfo=UTC)
 
@@ -312,7 +312,7 @@ def test_a_boundary_that_cannot_be_computed_gives_no_rows(filter: Any, reason: s
     assert (way.rows, way.uncountable) == (RowSet(False), reason)
     assert scope.tables[0].uncountable == reason
     assert [(one.what, one.rule) for one in scope.denials] == [("rows of view v", reason)]
-    assert scope.faults == ()
+    assert bool(scope.faults) == (filter is GARBAGE), "what nobody can read is told apart"
     both = only_table(bound(filter, own="viewer"))
     assert (both.rows, both.uncountable) == ((RowSet(True), RowSet(False)), None)
     closed = only_table(bound(filter, policy_of(B), own="viewer"))
@@ -406,3 +406,10 @@ def test_the_facts_of_the_first_reading_are_enough_to_ask() -> None:
     """`reach` and `lookups` take them as they are read."""
     facts = read(member("viewer", table()), at("t"))
     assert access.reach(facts, "w") == ("t",)
+
+
+@pytest.mark.parametrize("op", ["eq", "ne", "in", "not_in", "has_none", "gt", "text_contains"])
+def test_a_comparison_with_null_denies(op: str) -> None:
+    """False, it would be true under a `not`: nobody is let in by nothing."""
+    for pred in (cmp("f", op, literal=None), {"not": cmp("f", op, literal=None)}):
+        assert own_rows(ruled(policy_of(pred))) is False

@@ -191,7 +191,7 @@ class Judge:
         if op in BARE:
             return lambda r: _empty(_value(kind, name, r)) == (op == "empty")
         if operand is None:
-            return lambda _: False  # nothing is null, and nothing is other than null
+            raise Unresolvable  # false of every row, and its opposite would be true of every row
         if timed and op in EQUAL | ORDER and isinstance(operand, str):
             operand = self._literal_day(operand)
         if isinstance(operand, Address):
