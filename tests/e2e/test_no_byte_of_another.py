@@ -192,6 +192,6 @@ async def test_no_byte_of_what_is_out_of_sight_leaves(line: Line) -> None:
     of_others = [part for raw in others if raw.topic != requests for part in _bytes(raw)]
     assert canaries_in(*of_others) == set()
     logs = [(line.logs / f"{one}.log").read_bytes() for one in WORKERS]
-    for warning in (b"a stored rule cannot be used", b"request met a fault"):
-        assert warning in logs[0], "what the build worker says of what is broken is read too"
+    told_of_garbage = b"a stored rule cannot be used"
+    assert told_of_garbage in logs[0], "what the build worker says of what is broken is read too"
     assert canaries_in(*logs, *await line.health()) == set()
