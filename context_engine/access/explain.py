@@ -226,8 +226,9 @@ class _Walk:
         because = f"by {', '.join(ways)}" if ways else "no way leads into it"
         yield verdict(f"table {asked.table_id}", table is not None, because)
         if asked.view_id is not None:
-            seen = self._sees(asked.view_id)
-            yield verdict(f"view {asked.view_id}", seen, "by its table and its ownership")
+            known = table is not None and self.stored.view is not None
+            because = "by its table and its ownership" if known else "it is not among its views"
+            yield verdict(f"view {asked.view_id}", self._sees(asked.view_id), because)
         if asked.field_id is not None:
             yield self._field_verdict(asked.field_id)
         if asked.record_id is not None:

@@ -105,9 +105,10 @@ def stored_pred(run: Run, table: TableFacts, pred: policy.Pred) -> policy.Pred:
 
     Raises `policy.Unresolvable` for what it names that is not there.
     """
+    # What is missing may come back: that it denies depends on it too.
+    run.read_by(pred, table)
     if (lacking := policy.lacking(pred, run.fields_of, table.id)) is not None:
         raise policy.Unresolvable(f"there is no {lacking}")
-    run.read_by(pred, table)
     operands = run.operands()
     run.turns(policy.until(pred, operands))
     return policy.resolve(pred, operands, run.fields_of, table.id)

@@ -105,6 +105,7 @@ class Run:
     def read_by(self, pred: policy.Pred, table: TableFacts) -> None:
         """Depends on the cells that a condition over a table's rows reads."""
         links = {f.id: f.linked_table_id for f in table.fields}
+        self.reads_cells((table.id, name) for name in policy.fields_read(pred))
         self.reads_cells(policy.reads(pred, table.id, links.get))
         self.reads_cells((id, None) for id in policy.tables_read(pred, table.id, links.get))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from context_engine import keys, view_filters
 from context_engine.access.roles import held_on, let_in
@@ -11,7 +11,7 @@ from context_engine.access.run import Cell, Run, cells_of, rows_of
 from context_engine.access.views import looked_at
 from context_engine.access.visible import MAKER, VisibleTable, VisibleView, Way, untold
 from context_engine.access.ways import Entry, Shown, entries, sees_view, shown, writable
-from context_engine.facts import AgentFacts, TableFacts, ViewFacts
+from context_engine.facts import AgentFacts, FieldFacts, TableFacts, ViewFacts
 from context_engine.keys import Tag
 from context_engine.models.context import Unresolved
 from context_engine.models.sections import Role
@@ -65,8 +65,7 @@ class Tables:
 
     def _tags_of(self, table_id: str, reads: Iterable[Cell]) -> set[Tag]:
         tags = rows_of(table_id) | cells_of(reads)
-        facts = self._run.tables.get(table_id)
-        for source in _sources(facts) if facts is not None else ():
+        for source in _sources(self._run.tables, table_id):
             tags |= {keys.schema(source), keys.views(source)}
         if any(entry.table.id == table_id and entry.view is not None for entry in self._entries):
             tags.add(keys.views(table_id))  # what a granted view hides and filters is a boundary
@@ -130,7 +129,7 @@ class Tables:
                 self._view(facts, view, ways) for view in facts.views if self._sees(view, ways)
             ),
             ways=ways,
-            rights=_rights(facts, mine, self._shown, run.facts.team_ids),
+            rights=_rights(run, facts, mine, self._shown),
         )
 
     def _why_not(self, table_id: str) -> str:
@@ -177,20 +176,41 @@ class Tables:
         )
 
 
-def _sources(table: TableFacts) -> set[str]:
-    """Other tables that computed fields of a table are made of at first hand."""
-    return {source for field in table.fields for source, _ in field.reads or ()} - {table.id}
+def _sources(tables: Mapping[str, TableFacts], table_id: str) -> set[str]:
+    """The tables that computed fields of a table are made of through any number of steps, and
+    those that the links on the way lead to: whoever sees less of one of them sees less here."""
+    found: set[str] = set()
+    todo = [(table_id, field.id) for field in _fields(tables, table_id) if field.reads]
+    seen = set(todo)
+    while todo:
+        here, field_id = todo.pop()
+        for field in _fields(tables, here):
+            if field.id != field_id:
+                continue
+            if field.linked_table_id is not None:
+                found.add(field.linked_table_id)
+            for source in field.reads or ():
+                found.add(source[0])
+                if source not in seen:
+                    seen.add(source)
+                    todo.append(source)
+    return found - {table_id}
 
 
-def _rights(
-    table: TableFacts, mine: Sequence[Entry], fields: Shown, team_ids: Sequence[str]
-) -> str:
-    """Over every way, what it shows, and all the rules that name its rows."""
+def _fields(tables: Mapping[str, TableFacts], table_id: str) -> Sequence[FieldFacts]:
+    return tables[table_id].fields if table_id in tables else ()
+
+
+def _rights(run: Run, table: TableFacts, mine: Sequence[Entry], fields: Shown) -> str:
+    """Over every way, what it shows, all the rules that name its rows, and what these may ask of
+    the user."""
     return keys.digest(
         "rights",
         table.policy_default,
         [stored.model_dump(mode="json") for stored in table.policies],
-        sorted(team_ids),
+        sorted(run.facts.team_ids),
+        run.facts.user.email_norm if run.facts.user is not None else None,
+        sorted(keys.digest(repr(one), values) for one, values in run.attributes.items()),
         [
             (
                 entry.view.model_dump(mode="json", include={"id", "filter", "hidden"})

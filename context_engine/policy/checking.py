@@ -27,8 +27,11 @@ from context_engine.policy.grammar import (
     OfUser,
     OnDay,
     Pred,
+    RowPolicy,
     TablePolicies,
     column_of,
+    comparisons,
+    links,
 )
 from context_engine.policy.resolving import FieldsOf
 
@@ -44,6 +47,9 @@ _KINDS: Mapping[str, Kind] = {
     "user": "user",
 }
 _COLUMNS: Mapping[str, Kind] = {"created_by": "user", "updated_by": "user", "created_at": "date"}
+
+MAX_OF_TABLE = 2_000
+"""Most comparisons in all policies of a table."""
 
 _EMPTY = ("empty", "not_empty")
 _SAME = ("eq", "ne")
@@ -75,6 +81,11 @@ def check(policies: TablePolicies, table_id: str, fields_of: FieldsOf) -> TableP
     remedy. What is out of the writer's sight is refused as what is missing.
     """
     checked = []
+    if sum(map(_compared, policies.policies)) > MAX_OF_TABLE:
+        raise InvalidRequest(
+            f"more than {MAX_OF_TABLE:,} comparisons in all; write fewer, or some with a list",
+            field="policies",
+        )
     for index, one in enumerate(policies.policies):
         if one.mode == "permissive" and policies.default == "show_all":
             raise InvalidRequest(
@@ -85,6 +96,15 @@ def check(policies: TablePolicies, table_id: str, fields_of: FieldsOf) -> TableP
         pred = check_predicate(one.pred, table_id, fields_of, f"policies.{index}.pred")
         checked.append(one.model_copy(update={"pred": pred}))
     return policies.model_copy(update={"policies": tuple(checked)})
+
+
+def _compared(policy: RowPolicy) -> int:
+    todo, found = [policy.pred], 0
+    while todo:
+        pred = todo.pop()
+        found += sum(1 for _ in comparisons(pred))
+        todo.extend(linked.pred for linked in links(pred))
+    return found
 
 
 def check_predicate(pred: Pred, table_id: str, fields_of: FieldsOf, place: str = "pred") -> Pred:

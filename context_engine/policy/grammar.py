@@ -39,6 +39,12 @@ Ref = Annotated[
 
 MAX_DEPTH = 16
 """Deepest nesting of a predicate."""
+MAX_LINKED = 50
+"""Most `linkedAny` in a predicate: each looks through the links of a table."""
+MAX_ITEMS = 20_000
+"""Most parts of a predicate, those of its lists among them: whoever is looked for is waited for."""
+MAX_POLICIES = 50
+"""Most policies of a table."""
 MAX_COMPARISONS = 500
 """Most comparisons in one predicate: each takes bind parameters, and a statement has so many."""
 MAX_NUMBER_BITS = 3_400
@@ -233,7 +239,7 @@ class TablePolicies(Node):
     """A table's default and its policies. Default `show_all` with permissive ones is refused."""
 
     default: Literal["show_all", "deny_all"] = "show_all"
-    policies: tuple[RowPolicy, ...] = ()
+    policies: tuple[RowPolicy, ...] = Field((), max_length=MAX_POLICIES)
 
 
 def parse(raw: JsonValue, place: str = "pred") -> Pred:
@@ -269,18 +275,27 @@ def refusal(error: ValidationError, place: str = "") -> InvalidRequest:
 def _too_large(raw: object) -> str | None:
     """Why `raw` is not even looked at. Without recursion: whoever wrote it chose its depth."""
     todo: list[tuple[object, int]] = [(raw, 1)]
-    compared = 0
+    compared = linked = items = 0
     while todo:
         item, level = todo.pop()
         if level > MAX_DEPTH * 2:
             return f"nested deeper than {MAX_DEPTH} levels; flatten it"
         if isinstance(item, dict):
             compared += "cmp" in item
-            todo.extend((child, level + 1) for child in item.values())
+            linked += "linkedAny" in item
+            inside: list[object] = list(item.values())
         elif isinstance(item, list | tuple):
-            todo.extend((child, level + 1) for child in item)
+            inside = list(item)
+        else:
+            continue
+        items += len(inside)
+        if items > MAX_ITEMS:
+            return f"of more than {MAX_ITEMS:,} parts; write fewer, or shorter lists"
+        todo.extend((child, level + 1) for child in inside)
     if compared > MAX_COMPARISONS:
         return f"more than {MAX_COMPARISONS} comparisons; write fewer, or one with a list"
+    if linked > MAX_LINKED:
+        return f"more than {MAX_LINKED} of linkedAny; join them"
     return None
 
 

@@ -320,7 +320,7 @@ async def test_a_denial_lives_no_longer_than_what_it_was_made_of(
     await cache.mark("w", frozenset(), create=True)
 
     async def slow(*_: object) -> None:
-        raise counts.StatementTooSlow
+        raise counts.CannotCount
 
     monkeypatch.setattr(counts, "_in_time", slow)
     engine = engine_over(world.database, cache)

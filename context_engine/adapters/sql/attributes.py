@@ -12,7 +12,6 @@ from pydantic_core import from_json
 from context_engine import emails
 from context_engine.adapters.sql.cells import address_of
 from context_engine.adapters.sql.driver import Reader
-from context_engine.adapters.sql.faults import database_faults
 from context_engine.facts import UserFacts
 from context_engine.policy import AttrLookup
 
@@ -39,8 +38,7 @@ async def attributes(
     ]
     # Nobody is told apart by an address of no characters.
     email = emails.normal(user.email_norm or "") or None
-    async with database_faults():
-        row = await reader.fetchrow(STATEMENT, json.dumps(named), workspace_id, user.id, email)
+    row = await reader.fetchrow(STATEMENT, json.dumps(named), workspace_id, user.id, email)
     found = {wanted[n]: _values(texts) for n, texts in json.loads(row[0])}
     return {lookup: values for lookup, values in found.items() if values is not None}
 

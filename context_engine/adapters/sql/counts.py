@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from context_engine.access import VisibleLink, VisibleScope, VisibleTable, VisibleView
 from context_engine.adapters.sql.driver import Reader
-from context_engine.adapters.sql.faults import QUERY_CANCELED, sqlstate
+from context_engine.adapters.sql.faults import BAD_DATA, QUERY_CANCELED, sqlstate
 from context_engine.adapters.sql.predicates import Binds, predicate_sql
 from context_engine.adapters.sql.row_counts import (
     Rows,
@@ -40,6 +40,9 @@ COUNT_MS = 500
 
 ONE_BY_ONE_MS = 1_000
 """Time for all counts that are asked for one by one, in milliseconds."""
+
+MOST_BINDS = 32_767
+"""Values that PostgreSQL takes with one statement."""
 
 TOO_SLOW = "the database took too long"
 CLOSED = "done"
@@ -75,7 +78,7 @@ async def counted(reader: Reader, scope: VisibleScope, cap: int) -> Counts:
     wanted = _wanted(scope, cap)
     try:
         numbers = await _at_once(reader, wanted, cap) if wanted else {}
-    except StatementTooSlow:
+    except CannotCount:
         numbers = await _one_by_one(reader, wanted, cap)
     return _counts(scope, _Found(numbers, cap), passing=len(numbers) < len(wanted))
 
@@ -113,8 +116,8 @@ def _unless(uncountable: str | None, count: Count) -> Count:
 # -- asking ------------------------------------------------------------------------------------
 
 
-class StatementTooSlow(Exception):
-    """The server cancelled a statement at its time limit."""
+class CannotCount(Exception):
+    """The server cancelled a statement at its time limit, or met a value that it cannot read."""
 
 
 async def _at_once(reader: Reader, wanted: _Queries, cap: int) -> dict[Key, int]:
@@ -142,26 +145,32 @@ async def _one_by_one(reader: Reader, wanted: _Queries, cap: int) -> dict[Key, i
         left = int((end - clock()) * 1000)
         if left <= 0:
             break
-        await reader.execute(_AGAIN.format(ms=min(left, COUNT_MS)))
+        await reader.execute(again(min(left, COUNT_MS)))
         alone = RowsAlone(cap)
         statement = alone.statement([query(alone)])
-        with suppress(StatementTooSlow):
+        with suppress(CannotCount):
             found[key] = (await _in_time(reader, statement, alone.binds))[0]
     return found
 
 
-_AGAIN = (
-    f"ROLLBACK TO SAVEPOINT {BEFORE_COUNTS};"
-    " SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL statement_timeout = {ms}"
-)
+def again(ms: int) -> str:
+    """Goes on in the same snapshot after a statement that was cancelled, with a time of its own
+    for each statement that follows."""
+    return (
+        f"ROLLBACK TO SAVEPOINT {BEFORE_COUNTS};"
+        f" SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL statement_timeout = {ms}"
+    )
 
 
 async def _in_time(reader: Reader, statement: str, binds: Binds) -> Any:
+    if len(binds.values) > MOST_BINDS:
+        raise CannotCount  # else the connection would be lost, and every count with it
     try:
         return await reader.fetchrow(statement, *binds.values)
     except Exception as error:
-        if sqlstate(error) == QUERY_CANCELED:
-            raise StatementTooSlow from error
+        code = sqlstate(error) or ""
+        if code == QUERY_CANCELED or code.startswith(BAD_DATA):
+            raise CannotCount from error
         raise
 
 

@@ -14,10 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from context_engine.access import Attributes, VisibleScope
 from context_engine.adapters.sql import stored
 from context_engine.adapters.sql.attributes import attributes
-from context_engine.adapters.sql.counts import BEFORE_COUNTS, COUNT_CAP, COUNT_MS, counted
+from context_engine.adapters.sql.counts import BEFORE_COUNTS, COUNT_CAP, COUNT_MS, again, counted
 from context_engine.adapters.sql.driver import InTransaction, Reader, driver_of
 from context_engine.adapters.sql.facts import DIALOGUE, FACTS, TABLES
-from context_engine.adapters.sql.faults import database_faults
+from context_engine.adapters.sql.faults import QUERY_CANCELED, database_faults, sqlstate
 from context_engine.errors import Rejected
 from context_engine.facts import Facts, TableFacts, UserFacts
 from context_engine.keys import Coordinates
@@ -98,9 +98,19 @@ class SqlReads:
     async def attributes(
         self, at: Coordinates, user: UserFacts, lookups: Collection[AttrLookup]
     ) -> Attributes:
-        """What `user.attr` means for a user, looked up by one statement."""
+        """What `user.attr` means for a user, looked up by one statement.
+
+        Where it takes too long nothing is known, and what asks denies: the rest of the request
+        is answered. Within a write, which has no savepoint, it is `Unavailable`.
+        """
         async with database_faults():
-            return await attributes(self._reader, at.workspace_id, user, lookups)
+            try:
+                return await attributes(self._reader, at.workspace_id, user, lookups)
+            except Exception as error:
+                if sqlstate(error) != QUERY_CANCELED or self._count_ms is None:
+                    raise
+                await self._reader.execute(again(int(self._count_ms)))
+                return {}
 
     async def counts(self, scope: VisibleScope) -> Counts:
         """Every count in one statement; where that takes too long, as many as time allows."""

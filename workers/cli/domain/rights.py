@@ -150,6 +150,10 @@ class Ends(Subject):
 
 def _ends(user: Text, team: Text, table_id: Text, view_id: Text, workspace: str) -> Ends:
     subject = _subject(user=user, team=team)
+    for option, given in (("--table", table_id), ("--view", view_id)):
+        if given is not None and not given.strip():
+            # An empty variable of a script must not widen a grant to the workspace.
+            raise InvalidRequest("is empty; name one, or leave it out", field=option)
     if table_id is not None and view_id is not None:
         raise InvalidRequest("name one of --table and --view")
     if user is not None and table_id is None and view_id is None:
@@ -158,7 +162,7 @@ def _ends(user: Text, team: Text, table_id: Text, view_id: Text, workspace: str)
             f" (`context-engine domain member set {user} --role ...`)",
             field="--table",
         )
-    scope_type = "table" if table_id else "view" if view_id else "workspace"
+    scope_type = "table" if table_id is not None else "view" if view_id is not None else "workspace"
     return {**subject, "scope_type": scope_type, "scope_id": table_id or view_id or workspace}
 
 

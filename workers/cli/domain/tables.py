@@ -143,6 +143,11 @@ def policy_set(
     context-engine domain policy set --table tbl-tasks -
     """
     wanted = _json_of(file)
+    if isinstance(wanted, dict) and not {"default", "policies"} <= wanted.keys():
+        # What is left out would be taken away: nobody opens a table by a file of nothing.
+        raise InvalidRequest(
+            "name both default and policies; `policy get` shows them", field="FILE"
+        )
     write(
         as_json,
         lambda s: s.policies.set(actor, workspace, table_id, wanted, expected_version=expect),

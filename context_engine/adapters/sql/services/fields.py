@@ -12,7 +12,7 @@ from context_engine.adapters.sql.services.cells import FieldSpec, check_options
 from context_engine.adapters.sql.services.dependents import tell_field
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import RelationChanged
-from context_engine.errors import InvalidRequest, NotFound
+from context_engine.errors import Conflict, InvalidRequest, NotFound
 from context_engine.models.base import JsonObject
 
 
@@ -35,6 +35,8 @@ class Fields(Service):
         stored = check_options(type, options or {})
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             await rights.on_table(tx, workspace_id, table_id, "builder")
+            if id is not None:
+                await _never_used(tx, table_id, field_id)
             await rows.add(
                 tx,
                 t.fields,
@@ -117,6 +119,15 @@ class Fields(Service):
                     )
                 )
         return tx.written(field_id, found.version)
+
+
+async def _never_used(tx: Transaction, table_id: str, field_id: str) -> None:
+    """The cells of a field that was removed stay, and would come back with its id: to people
+    whom a permission kept from them, as values of another type."""
+    r = t.records.c
+    query = select(r.id).where(r.table_id == table_id, r.cells.has_key(field_id)).limit(1)
+    if (await tx.connection.execute(query)).first() is not None:
+        raise Conflict(f"the id {field_id!r} was another field's here; choose another")
 
 
 def _in_sight(table: VisibleTable, field_id: str) -> None:
