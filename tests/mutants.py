@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import libcst as cst
+import mutmut
 import mutmut.__main__ as runner
 from mutmut.configuration import Config
 from mutmut.mutation import file_mutation
@@ -98,10 +99,13 @@ def is_within(only: str, file: str) -> bool:
 
 
 def widen() -> None:
-    """Mutates decorated code too, and leaves the clock to pytest and the limit of CPU time: a
-    timer by process id could meet another process that has the id by then."""
+    """Mutates decorated code too; asks for every test by its name before any mutant does, since
+    a name that pytest cannot find would pass for a kill; and leaves the clock to pytest and the
+    limit of CPU time, since a timer by process id could meet another process that has it by then.
+    """
     skips = file_mutation.MutationVisitor._skip_node_and_children
     arranged = file_mutation.function_trampoline_arrangement
+    run = runner.PytestRunner.run_tests
 
     def skip(self: file_mutation.MutationVisitor, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Decorator):
@@ -119,8 +123,14 @@ def widen() -> None:
         chooser = chooser.with_changes(decorators=(*function.decorators, *chooser.decorators))
         return before, (chooser, *copies), after, names
 
+    def by_name(self: runner.PytestRunner, *, mutant_name: str | None, tests: Any) -> int:
+        if mutant_name is None and not tests:
+            tests = sorted(set().union(*mutmut.tests_by_mangled_function_name.values()))
+        return run(self, mutant_name=mutant_name, tests=tests)
+
     vars(file_mutation)["function_trampoline_arrangement"] = arrange
     file_mutation.MutationVisitor._skip_node_and_children = skip  # type: ignore[method-assign]
+    runner.PytestRunner.run_tests = by_name  # type: ignore[method-assign]
     vars(runner)["register_timeout"] = lambda pid, timeout_s: None
 
 

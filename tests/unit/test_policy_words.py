@@ -187,7 +187,6 @@ def test_a_key_may_be_a_text_a_user_or_a_list(key: str) -> None:
         ({"cmp": 5}, "Input should be a valid dictionary"),
         ({"linkedAny": 5}, "Input should be a valid dictionary"),
     ],
-    ids=ascii,
 )
 def test_what_does_not_parse(raw: Any, message: str) -> None:
     """In words of the language, not of the parser's own."""

@@ -303,6 +303,8 @@ def test_beside_an_address_texts_are_addresses(op: str, sql: str) -> None:
 A, B = cmp("sys:created_by", "empty"), cmp("sys:updated_by", "empty")
 MINE, THEIRS = "coalesce(records.created_by = '', true)", "coalesce(records.updated_by = '', true)"
 
+BOUND, ONE = cmp("field:f", "has_all", "a"), """records.cells @> '{"f": ["a"]}'::jsonb"""
+
 
 @pytest.mark.parametrize(
     ("pred", "sql"),
@@ -315,6 +317,10 @@ MINE, THEIRS = "coalesce(records.created_by = '', true)", "coalesce(records.upda
         (policy.All(all=(A, B)), f"({MINE} AND {THEIRS})"),
         (policy.Any_(any=(A, B, False)), f"({MINE} OR {THEIRS} OR false)"),
         (policy.Not(not_=A), f"(NOT {MINE})"),
+        (
+            policy.All(all=(BOUND, policy.Any_(any=(BOUND, policy.Not(not_=BOUND))))),
+            f"({ONE} AND ({ONE} OR (NOT {ONE})))",
+        ),
     ],
     ids=str,
 )
