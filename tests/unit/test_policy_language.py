@@ -101,7 +101,7 @@ def test_breadth_is_bounded() -> None:
     assert policy.parse(at_most)
     with pytest.raises(InvalidRequest, match="comparisons"):
         policy.parse({"not": {"any": [*at_most["any"], cmp("field:f")]}})
-    assert policy.parse(cmp("field:f", "in", {"literal": list(range(20_000))}))
+    assert policy.parse(cmp("field:f", "in", {"literal": list(range(19_990))}))
 
 
 json_values = st.recursive(
