@@ -123,7 +123,8 @@ class Run:
         try:
             yield mine
         finally:
-            self._noted = outer | mine
+            outer |= mine  # the very set that a block around this one holds
+            self._noted = outer
 
     def turns(self, until: datetime | None) -> None:
         """Nothing made of this outlives `until`."""

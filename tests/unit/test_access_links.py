@@ -12,6 +12,7 @@ from context_engine.view_filters import RowSet
 from tests.support.facts import (
     at,
     cmp,
+    computed,
     field,
     grant,
     link,
@@ -159,6 +160,9 @@ def test_a_link_depends_on_its_cells_and_on_the_table_that_it_leads_to() -> None
     assert there_tags <= shut.tags - shut.told
     gone = resolve(member("viewer", here), at("t"))
     assert gone.told == shut.told
+    made = table("x", field("f"), computed("c", "z.f"))
+    scope = resolve(member("viewer", table("t", link("l", "x")), made, table("z")), at("t"))
+    assert there_tags | {keys.schema("z"), keys.views("z")} <= scope.told
     one_way = table("y", field("f"), link("to.t", "t"))
     scope = resolve(member("viewer", table(), one_way), at("t"))
     assert {keys.value("y", "to.t"), keys.schema("y"), keys.rows("y")} <= scope.told

@@ -291,6 +291,16 @@ def test_what_the_filter_reads_is_a_dependency() -> None:
     assert keys.rows("x") in shut.tags - shut.told
 
 
+def test_what_the_filter_reads_is_told_though_it_leads_into_another_table() -> None:
+    """Which is decided in the middle of it where the view is asked for alone."""
+    for filter in ({"all": [linked(A), A]}, {"where": {"every": [
+        counted()["where"],
+        {"field": "f", "value": {"cell": "f", "kind": "text"}, "test": {"op": "empty"}},
+    ]}}):  # fmt: skip
+        alone = resolve(place(filter), at(view_id="v"))
+        assert {keys.value("t", "l"), keys.value("t", "f"), keys.rows("x")} <= alone.told
+
+
 def test_a_filter_along_a_link_out_of_sight_counts_as_along_one_that_leads_nowhere() -> None:
     """Whatever is asked there, fields that are gone too: no such row; what is beside it holds."""
     for pred in (linked(A), linked(cmp("gone"))):

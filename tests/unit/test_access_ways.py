@@ -19,6 +19,7 @@ from tests.support.facts import (
     member,
     only_table,
     permission,
+    policy_of,
     read,
     resolve,
     table,
@@ -96,6 +97,13 @@ def test_an_agent_without_a_role_lets_nobody_in() -> None:
     facts = member("admin", stored, grants=(grant("editor", "view:v"),), agents=(agent("none"),))
     with pytest.raises(NotFound):
         only_table(facts)
+
+
+def test_a_table_that_agents_are_kept_from_keeps_them_from_no_other() -> None:
+    """Wherever it stands; a table goes by its own name."""
+    named = table("x").model_copy(update={"name": "Named"})
+    facts = member("viewer", table(), named, table("y"), agents=(agent(tables=("x",)),))
+    assert [one.name for one in resolve(facts, at("x")).tables] == ["Named"]
 
 
 def test_every_agent_must_be_let_to_the_table() -> None:
@@ -265,6 +273,15 @@ def with_table(**more: Any) -> Facts:
     "other",
     [
         with_table(policy_default="deny_all"),
+        with_table(policies=(policy_of(True),)),
+        with_table(policies=(policy_of(False),)),
+        with_table(views=(view("v", "restricted", hidden=("gone",)),)),
+        BASE.model_copy(
+            update={
+                "tables": with_table(views=(view("z", "restricted"),)).tables,
+                "grants": (grant("viewer", "view:z"),),
+            }
+        ),
         with_table(field_permissions=(permission("g", "none"),)),
         with_table(views=(view("v", "restricted", hidden=("g",)),)),
         with_table(views=(view("v", "restricted", filter=False),)),
@@ -288,6 +305,12 @@ def test_equal_rights_have_one_digest() -> None:
     ):
         assert only_table(other).rights == only_table(BASE).rights
     assert only_table(BASE).rights == only_table(read(BASE, at("t"))).rights
+
+
+def test_rights_are_kept_by_tool_messages() -> None:
+    """Another spelling of the same rights withholds what a tool has found."""
+    kept = "8d67dd633d56a19452f064a9d96dc7f6486c78e90caf2654eb685ea68babebb0"
+    assert only_table(BASE).rights == kept
 
 
 def test_rights_are_told_of_the_tables_asked_for() -> None:
