@@ -127,6 +127,7 @@ def boundary_of(run: Run, table: TableFacts, view: ViewFacts) -> RowSet | str:
             tell_unreadable(run, view)
             return made
         run.reads_cells(made.reads)
+        run.reads_cells((id, None) for id in made.sights)
         run.turns(made.until)
         return RowSet(True, made)
     try:

@@ -32,6 +32,7 @@ def looked_at(run: Run, view: VisibleView, sight: SightOf) -> VisibleView:
             tell_unreadable(run, view.facts)
             return replace(view, filter=False, uncountable=made)
         run.reads_cells(made.reads)
+        run.reads_cells((id, None) for id in made.sights)
         run.turns(made.until)
         return replace(view, where=made)
     try:
