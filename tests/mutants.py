@@ -71,6 +71,8 @@ def try_part(part: Mapping[str, list[str]], only: str, *, again: bool) -> None:
     config.only_mutate = files
     config.pytest_add_cli_args_test_selection = sorted(found(part["tests"]))
     (FOLDER / "mutmut-stats.json").unlink(missing_ok=True)
+    for file in files:
+        (FOLDER / file).unlink(missing_ok=True)  # another part left it as it is
     names = [name for path, name, status in results() if status not in KILLED and path in files]
     if again and not names:
         return

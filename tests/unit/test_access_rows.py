@@ -390,6 +390,16 @@ def test_what_a_boundary_reads_is_a_dependency() -> None:
     assert keys.views("y") not in resolve(member("viewer", lead, other), at("t")).told
 
 
+def test_a_boundary_that_counts_linked_rows_depends_on_their_being_there() -> None:
+    """Though the way hides the link, and nothing else leads there."""
+    counted = {"where": {"field": "l", "value": {"count": {"field": "l", "table": "x"}},
+                         "test": {"op": "higher_than", "to": 1}}}  # fmt: skip
+    hidden = view("v", "restricted", filter=counted, hidden=("l",))
+    stored = table("t", field("f"), link("l", "x"), views=(hidden,))
+    facts = member("viewer", stored, table("x"), grants=(grant("none"), grant("viewer", "view:v")))
+    assert {keys.value("t", "l"), keys.rows("x"), keys.schema("x")} <= resolve(facts, at("t")).tags
+
+
 def test_a_policy_of_others_is_no_dependency_but_the_tables_rules_are() -> None:
     """What it reads can change nothing for this user."""
     scope = resolve(ruled(policy_of(A, "restrictive", "user:x")), at("t"))
