@@ -159,7 +159,9 @@ def test_what_is_stored_unreadably_is_told_to_operators() -> None:
     ran = MessageFacts(id="m", role="tool", author_id=None, content="", chars=0, at=NOON)
     talk = ConversationFacts(
         id="c", title="C", is_participant=True,
-        dialogue=DialogueFacts(messages=(ran, ran.model_copy(update={"readable": False}))),
+        dialogue=DialogueFacts(
+            messages=(ran, ran.model_copy(update={"id": "lost", "readable": False}))
+        ),
     )  # fmt: skip
     odd = view("v", "restricted", filter=GARBAGE)
     gone = view("g", "restricted", filter=cmp("gone"))
@@ -169,7 +171,7 @@ def test_what_is_stored_unreadably_is_told_to_operators() -> None:
     scope = resolve(facts, at("t", conversation_id="c"))
     assert [(one.what, one.rule) for one in scope.faults] == [
         ("sources of field c of table t", "cannot be read"),
-        ("tool call of message m", "cannot be read"),
+        ("tool call of message lost", "cannot be read"),
         ("filter of view v", scope.faults[-1].rule),
     ]
     assert "not a predicate" in scope.faults[-1].rule
@@ -466,7 +468,12 @@ def test_what_computed_fields_are_made_of_elsewhere_is_a_dependency() -> None:
 def test_computed_fields_that_are_made_of_each_other_end() -> None:
     """Across tables too: each is looked through once."""
     here = table("t", field("f"), field("c", "formula", reads=(("x", "d"),)))
-    there = table("x", field("f"), field("d", "formula", reads=(("t", "c"), ("z", "f"))))
+    there = table(
+        "x",
+        field("f"),
+        field("d", "formula", reads=(("t", "c"), ("x", "e"))),
+        field("e", "formula", reads=(("x", "d"), ("z", "f"))),
+    )
     scope = resolve(member("viewer", here, there), at("t"))
     assert {keys.schema("x"), keys.schema("z")} <= scope.tags
     assert [one.id for one in scope.tables[0].fields] == ["f"]
