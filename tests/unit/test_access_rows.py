@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from context_engine import access, keys, policy
-from context_engine.facts import Facts, PolicyFacts
+from context_engine.facts import (
+    NOWHERE,
+    ConversationFacts,
+    DialogueFacts,
+    Facts,
+    MessageFacts,
+    PolicyFacts,
+)
 from context_engine.keys import Tag
 from context_engine.view_filters import NOT_COMPUTED, RowSet
 from tests.support.facts import (
@@ -143,6 +150,50 @@ def test_garbage_closes_its_table_and_is_told_to_operators(stored: PolicyFacts, 
     kinds = "InvalidRequest|Unresolvable|ValidationError"
     assert re.match(rf"policy {stored.id}: ({kinds}): ", scope.denials[0].rule)
     assert fault.removesuffix(": ") in scope.denials[0].rule
+
+
+def test_what_is_stored_unreadably_is_told_to_operators() -> None:
+    """Sources of a field, a tool's call, and a boundary of no grammar; one that names what is
+    gone is no fault."""
+    lost = field("c", "formula", reads=NOWHERE)
+    ran = MessageFacts(id="m", role="tool", author_id=None, content="", chars=0, at=NOON)
+    talk = ConversationFacts(
+        id="c", title="C", is_participant=True,
+        dialogue=DialogueFacts(
+            messages=(ran, ran.model_copy(update={"id": "lost", "readable": False}))
+        ),
+    )  # fmt: skip
+    odd = view("v", "restricted", filter=GARBAGE)
+    gone = view("g", "restricted", filter=cmp("gone"))
+    stored = table("t", field("f"), lost, views=(odd, gone))
+    given = (grant("viewer", "view:v"), grant("viewer", "view:g"))
+    facts = member("viewer", stored, conversation=talk, grants=given)
+    scope = resolve(facts, at("t", conversation_id="c"))
+    assert [(one.what, one.rule) for one in scope.faults] == [
+        ("sources of field c of table t", "cannot be read"),
+        ("tool call of message lost", "cannot be read"),
+        ("filter of view v", scope.faults[-1].rule),
+    ]
+    assert "not a predicate" in scope.faults[-1].rule
+    dark = view("v", "restricted", filter={"where": {"every": 1}})
+    scope = resolve(member("viewer", table(views=(dark,)), grants=given), at("t"))
+    assert [one.what for one in scope.faults] == ["filter of view v"]
+
+
+def test_a_day_beside_a_time_is_the_local_date() -> None:
+    """As the field of the table at hand says; beside a text it is a text."""
+    dated = cmp("at", literal="2026-01-07")
+    for kind, operand in (
+        ("datetime", policy.OnDay(day=NOON.date(), tz="UTC")),
+        ("text", policy.Literal_(literal="2026-01-07")),
+    ):
+        stored = table("t", field("at", kind), policies=(policy_of(dated),))
+        pred = own_rows(member("viewer", stored))
+        assert [one.operand for one in policy.comparisons(pred)] == [operand]
+        looked = table("t", field("at", kind), views=(view("v", filter=dated),))
+        found = resolve(member("viewer", looked), at("t", view_id="v")).view
+        assert found is not None
+        assert [one.operand for one in policy.comparisons(found.filter)] == [operand]
 
 
 def test_a_default_that_nobody_knows_is_told_to_operators() -> None:
@@ -412,6 +463,20 @@ def test_what_computed_fields_are_made_of_elsewhere_is_a_dependency() -> None:
     made = field("c", "lookup", reads=(("x", "f"), ("t", "f")))
     scope = resolve(member("viewer", table("t", field("f"), made), table("x")), at("t"))
     assert scope.tags == scope.told == BASE | {keys.schema("x"), keys.views("x")}
+
+
+def test_computed_fields_that_are_made_of_each_other_end() -> None:
+    """Across tables too: each is looked through once."""
+    here = table("t", field("f"), field("c", "formula", reads=(("x", "d"),)))
+    there = table(
+        "x",
+        field("f"),
+        field("d", "formula", reads=(("t", "c"), ("x", "e"))),
+        field("e", "formula", reads=(("x", "d"), ("z", "f"))),
+    )
+    scope = resolve(member("viewer", here, there), at("t"))
+    assert {keys.schema("x"), keys.schema("z")} <= scope.tags
+    assert [one.id for one in scope.tables[0].fields] == ["f"]
 
 
 def test_the_facts_of_the_first_reading_are_enough_to_ask() -> None:

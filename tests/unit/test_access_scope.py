@@ -30,6 +30,7 @@ from tests.support.facts import (
     agent,
     at,
     cmp,
+    field,
     grant,
     member,
     permission,
@@ -401,6 +402,13 @@ def test_what_a_rule_of_such_a_table_reads_is_the_dialogues_dependency() -> None
     assert keys.value("t", "f") in scope.dialogue_tags - scope.tags
     both = resolve(facts, at("t", conversation_id="c"))
     assert keys.value("t", "f") in both.tags
+    attr = {"table": "staff", "keyField": "mail", "valueField": "region"}
+    asks = table(policies=(policy_of(cmp("f", "in", attr=attr)),))
+    staff = table("staff", field("mail"), field("region"))
+    shut = (grant("none", "table:staff"),)
+    facts = member("viewer", asks, staff, conversation=talk("t"), grants=shut)
+    hidden = resolve(facts, at(conversation_id="c"))
+    assert keys.value("staff", "mail") in hidden.dialogue_tags - hidden.dialogue_told
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from context_engine import access
+from context_engine import access, policy
 from context_engine.access import higher, lower
 from context_engine.errors import NotFound
 from context_engine.facts import Facts, MemberFacts, ViewHead
@@ -184,6 +184,15 @@ def test_none_on_a_view_hides_it_and_takes_nothing_else() -> None:
     assert [one.facts.id for one in only_table(facts).views] == ["v"]
 
 
+def test_a_granted_view_that_shows_no_field_is_out_of_sight() -> None:
+    """Where the table is in sight by another view; by its own way it is presentation."""
+    views = (view("v", "restricted", hidden=("f",)), view("z", "restricted"))
+    given = (grant("viewer", "view:v"), grant("viewer", "view:z"))
+    for more, seen in (((grant("none"),), ["z"]), ((), ["v", "z"])):
+        found = only_table(member("viewer", table(views=views), grants=(*given, *more)))
+        assert [one.facts.id for one in found.views] == seen
+
+
 # -- which tables are read ---------------------------------------------------------------------
 
 
@@ -294,6 +303,14 @@ def with_table(**more: Any) -> Facts:
 def test_other_rights_have_another_digest(other: Facts) -> None:
     """A tool's result is shown only under the rights it ran under."""
     assert only_table(other).rights != only_table(BASE).rights
+
+
+def test_what_attributes_say_of_the_user_is_a_right() -> None:
+    """Which was asked for, and what was found."""
+    one, two = (policy.AttrLookup(table="x", key_field="k", value_field=v) for v in ("a", "b"))
+    found = [{one: ("north",)}, {one: ("south",)}, {two: ("north",)}, {one: ()}, {}]
+    digests = {resolve(BASE, at("t"), attributes=each).tables[0].rights for each in found}
+    assert len(digests) == len(found)
 
 
 def test_equal_rights_have_one_digest() -> None:

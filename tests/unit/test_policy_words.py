@@ -13,6 +13,7 @@ import pytest
 from context_engine import policy
 from context_engine.errors import InvalidRequest
 from context_engine.facts import FieldFacts
+from context_engine.policy.checking import MAX_OF_TABLE
 
 NOON = datetime(2026, 1, 7, 12, tzinfo=UTC)
 
@@ -235,6 +236,80 @@ def test_the_deepest_predicate_parses_and_no_deeper_one() -> None:
             policy.parse(groups(most + 1, kind))
 
 
+@pytest.mark.parametrize(
+    ("most", "more", "says"),
+    [
+        (
+            {"all": [{"not": linked("l")}] * 25 + [{"any": [linked("l")]}] * 25},
+            {"all": [{"not": linked("l")}] * 26 + [{"any": [linked("l")]}] * 25},
+            "more than 50 of linkedAny; join them",
+        ),
+        (
+            {"all": [cmp("f")] * 250 + [{"not": cmp("f")}] * 250},
+            {"all": [cmp("f")] * 250 + [{"not": cmp("f")}] * 251},
+            "more than 500 comparisons; write fewer, or one with a list",
+        ),
+        (
+            cmp("f", "in", literal=[[0] * 9_000, [0] * (11_000 - 7)]),
+            cmp("f", "in", literal=[[0] * 9_000, [0] * (11_000 - 6)]),
+            "of more than 20,000 parts; write fewer, or shorter lists",
+        ),
+    ],
+    ids=["links", "comparisons", "parts"],
+)
+def test_the_largest_predicate_parses_and_no_larger_one(most: Any, more: Any, says: str) -> None:
+    """However it is built; what is too large is said in one line."""
+    assert policy.parse(most)
+    with pytest.raises(InvalidRequest) as refused:
+        policy.parse(more)
+    assert refused.value.message == f"pred: {says}"
+
+
+def test_a_tables_policies_are_bounded_together() -> None:
+    """Those of linked rows count as well."""
+    inner = [linked("l", {"all": [cmp("g", literal="a")] * 100}), cmp("name", literal="a")]
+    one = {"subjects": [{"type": "user", "id": "u"}], "mode": "restrictive"}
+    full = {**one, "pred": {"all": [*inner, *[cmp("name", literal="a")] * 399]}}
+
+    def check(*policies: Any) -> policy.TablePolicies:
+        return policy.check(policy.parse_policies({"policies": policies}), "t", FIELDS.get)
+
+    assert check(full, full, {**one, "pred": True})
+    with pytest.raises(InvalidRequest) as refused:
+        check(*[full] * (MAX_OF_TABLE // 500), {**one, "pred": cmp("name", literal="a")})
+    assert refused.value.field == "policies"
+    assert refused.value.message == (
+        f"policies: more than {MAX_OF_TABLE:,} comparisons in all; write fewer, or some with a list"
+    )
+    assert check(*[full] * (MAX_OF_TABLE // 500))
+
+
+@pytest.mark.parametrize(
+    "operand",
+    [
+        policy.Literal_(literal=1),
+        policy.OfUser(user="id"),
+        policy.OfAttr(attr=policy.AttrLookup.model_validate(attr())),
+        policy.OfNow(now=policy.Now(unit="today")),
+        policy.OnDay(day=date(2026, 1, 1), tz="UTC"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_every_part_of_the_language_is_taken_as_it_is_made(operand: Any) -> None:
+    """Operands and predicates that code has made need no spelling."""
+    made = policy.Comparison(ref="field:f", op="eq", operand=operand)
+    assert made.operand == operand
+    one = policy.Cmp(cmp=made)
+    for pred in (
+        one,
+        policy.All(all=(one,)),
+        policy.Any_(any=(one,)),
+        policy.Not(not_=one),
+        policy.LinkedAny(linked_any=policy.Linked(field="l", pred=one)),
+    ):
+        assert policy.parse(pred) == pred  # type: ignore[arg-type]
+
+
 def test_what_was_parsed_is_a_predicate_still() -> None:
     """Models validate as their JSON does, and `dump` gives that JSON."""
     raw = {
@@ -268,6 +343,7 @@ WHO = policy.UserOperands(id="u", now=NOON)
         (cmp("f", "in", now={"unit": "today", "tz": "UTC"}), "in with a day"),
         (cmp("f", now={"unit": "today", "tz": "Mars/Base"}), "a time zone that does not exist"),
         (cmp("f", now={"unit": "today"}), "a time zone that does not exist"),
+        (cmp("f"), "a comparison with null"),
     ],
     ids=str,
 )
