@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -14,6 +15,7 @@ from context_engine.coordinates import Effective, effective, kept
 from context_engine.errors import NotFound, Unavailable
 from context_engine.faults import Faults
 from context_engine.keys import Rendering, Scope
+from context_engine.liveness import Liveness
 from context_engine.models.context import Source
 from context_engine.models.input import ContextBuildInput
 from context_engine.ports import Domain, Entry, NewEntry, Seen, SnapshotRecord
@@ -71,10 +73,13 @@ class ContextEngine:
         repository: ContextRepository,
         builder: Builder,
         *,
+        liveness: Liveness,
+        bypass_builds: int = 8,
         build_timeout: float = 10.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._domain, self._repository, self._builder = domain, repository, builder
+        self._liveness, self._bypasses = liveness, asyncio.Semaphore(bypass_builds)
         self._build_timeout, self._now = build_timeout, now
         self._faults = Faults()
 
@@ -134,13 +139,23 @@ class ContextEngine:
         return names_of(scope, request, found, how, strict=options.strict)
 
     async def _look(self, asked: Asked, *, assumed: bool) -> Seen | None:
-        return await self._repository.look(
+        """What is cached and proven; its clock and session only, where liveness is not proven."""
+        proven = await self._liveness.proven()
+        if proven is None:
+            asked.remarks.bypass()
+        seen = await self._repository.look(
             asked.names,
             asked.effective,
             asked.remarks,
-            fresh=asked.options.fresh,
+            fresh=asked.options.fresh or proven is None,
             assumed=assumed,
         )
+        if proven is None or seen is None or seen.moment is None:
+            return seen
+        if not proven.covers(seen.moment.reign):  # another server than the one that was proven
+            asked.remarks.bypass()
+            return replace(seen, whole=None, surface=None)
+        return seen
 
     async def _within_bound(self, asked: Asked, seen: Seen | None) -> Answer:
         """Builds, and while a part is away tries again until the bound.
@@ -149,7 +164,7 @@ class ContextEngine:
         """
         last: Unavailable | None = None
         try:
-            async with asyncio.timeout(self._build_timeout):
+            async with asyncio.timeout(self._build_timeout), self._turn(asked):
                 for attempt in range(1_000_000):
                     try:
                         return await self._build(asked, seen)
@@ -161,6 +176,10 @@ class ContextEngine:
         if last is not None:
             raise last
         raise Unavailable("build", f"not done within {self._build_timeout:g} s; try again later")
+
+    def _turn(self, asked: Asked) -> AbstractAsyncContextManager[object]:
+        """Builds in place of the whole cache come a few at a time: the database must survive."""
+        return self._bypasses if asked.remarks.bypassed else nullcontext()
 
     async def _build(self, asked: Asked, seen: Seen | None) -> Answer:
         context_id = uuid4().hex

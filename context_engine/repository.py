@@ -72,6 +72,13 @@ class Remarks:
     """Passing conditions that an answer's trace must own up to."""
 
     said: list[str] = field(default_factory=list)
+    bypassed: bool = False
+    """Nothing cached was read, because liveness was not proven."""
+
+    def bypass(self) -> None:
+        if not self.bypassed:
+            self.bypassed = True
+            self.said.append("cache bypassed: changes are not proven to be applied")
 
     def cache_away(self, doing: str, error: Unavailable) -> None:
         remark = f"cache away while {doing}: {error.part}"

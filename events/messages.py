@@ -19,8 +19,12 @@ BUILD_REQUESTED = "context.build.requested"
 READY = "context.ready"
 BUILD_FAILED = "context.build.failed"
 EVICTED = "context.evicted"
+HEARTBEAT = "context.heartbeat"
 
 MAX_SCOPE_KEYS = 1_000
+
+MAX_REIGNS = 1_000
+"""Primaries of one cluster that a heartbeat names: more than any has."""
 
 
 def change_type(change: AnyChange) -> str:
@@ -111,6 +115,21 @@ class ContextEvicted(Contract):
     count: int
     scope_keys: tuple[str, ...] = Field(default=(), max_length=MAX_SCOPE_KEYS)
     truncated: bool = False
+
+
+class Heartbeat(Contract):
+    """`context.heartbeat`: all that was committed before its pulse was published before it.
+
+    A relay sends one through every partition of every change topic, behind the changes. Whoever
+    reads the topics for the changes leaves it out.
+    """
+
+    at_ms: Annotated[int, Field(ge=0)]
+    """The store's time when the pulse was taken, milliseconds since 1970."""
+    reigns: Annotated[tuple[str, ...], Field(min_length=1, max_length=MAX_REIGNS)]
+    """Who reigned in the store then: opaque, one for each primary."""
+    partitions: Annotated[int, Field(ge=1)]
+    """How many partitions this topic has."""
 
 
 def ready_bytes(

@@ -2,13 +2,13 @@
 
 Rows are held while they are published and noted as published in the same transaction: a relay
 that dies in between leaves them to the next, which publishes them again. Several relays skip
-each other's rows. Beside it the relay removes evidence that is past its days.
+each other's rows. Beside it the relay sends heartbeats, and removes evidence that is past its days.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from itertools import islice
 from typing import Protocol
@@ -25,6 +25,7 @@ from events.records import OutgoingRecord, Position
 from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
 from workers.health import Pulse, served
+from workers.heartbeat import Heart
 from workers.retention import retain
 from workers.runner import ExitCode
 
@@ -190,20 +191,35 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         try:
             if not await unless(stop, start()):
                 return ExitCode.OK
-            cleaning = asyncio.create_task(
-                retain(parts.snapshots, settings.snapshot_retention_days, stop)
-            )
             pulse = Pulse(settings.stall_seconds)
             health.moves("outbox", pulse.fault)
             health.started()
-            try:
-                ready()
-                patience = Patience(settings.stall_seconds)
-                return await relay(relaying, parts.outbox, stop, patience, pulse.beat)
-            finally:
-                cleaning.cancel()
-                await asyncio.gather(cleaning, return_exceptions=True)
+            ready()
+            patience = Patience(settings.stall_seconds)
+            heart = Heart(parts.liveness, parts.cache, parts.outbox, producer, topics)
+            return await _beside(
+                relay(relaying, parts.outbox, stop, patience, pulse.beat),
+                heart.run(stop),
+                retain(parts.snapshots, settings.snapshot_retention_days, stop),
+            )
         finally:
             health.leaving()
             await parts.outbox.close()
             await producer.stop()
+
+
+async def _beside(work: Awaitable[ExitCode], *others: Awaitable[None]) -> ExitCode:
+    """`work`, with others at its side until it ends. One that fails ends it all, loudly: nobody
+    would notice otherwise that it stands still."""
+    main = asyncio.ensure_future(work)
+    tasks = (main, *map(asyncio.ensure_future, others))
+    try:
+        for task in asyncio.as_completed(tasks):
+            await task
+            if main.done():
+                break
+        return main.result()
+    finally:
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -14,7 +14,9 @@ from context_engine.keys.answers import (
 )
 from context_engine.keys.encoding import digest
 from context_engine.keys.names import (
+    applied_name,
     index_name,
+    live_name,
     marks_name,
     memory_name,
     scope_key_in,
@@ -65,10 +67,12 @@ __all__ = [
     "access",
     "agent",
     "any_value",
+    "applied_name",
     "conversation",
     "digest",
     "index_name",
     "links_to",
+    "live_name",
     "marks_name",
     "memory_name",
     "organization",
