@@ -95,9 +95,12 @@ async def over(
 
 
 def _liveness(config: Settings, cache: RedisCache) -> Liveness:
-    if config.liveness == "assumed":
-        return Assumed()
-    return Lookout(cache.liveness, [config.topic_domain_prefix + kind for kind in get_args(Kind)])
+    return Assumed() if config.liveness == "assumed" else lookout(config, cache.liveness)
+
+
+def lookout(config: Settings, store: LivenessStore) -> Lookout:
+    """Looks at the proofs of the change topics that the settings name."""
+    return Lookout(store, [config.topic_domain_prefix + kind for kind in get_args(Kind)])
 
 
 @asynccontextmanager
