@@ -117,6 +117,9 @@ class Settings(BaseSettings):
     liveness: Literal["proven", "assumed"] = "proven"
     """`proven`: the cache is read only while beats of the relay come through every partition of
     the change topics. `assumed`: always; for who embeds the engine and runs no relay."""
+    heartbeats: Literal["relay", "consumer"] = "relay"
+    """Who sends the beats: `relay`, which vouches for the outbox too; `consumer`, for a product
+    without this outbox, so that they prove the way from the topics to the cache only."""
     bypass_builds: int = Field(8, ge=1, le=256)
     """Builds at once in one process while liveness is not proven, so that the database survives
     the requests that the cache answers otherwise."""

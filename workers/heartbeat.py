@@ -46,13 +46,16 @@ class Sender(Protocol):
 
 
 class Heart:
-    """Beats for as long as it runs; what keeps it from beating shows as caches bypassed."""
+    """Beats for as long as it runs; what keeps it from beating shows as caches bypassed.
+
+    Without an outbox it vouches for no more than what is on the topics.
+    """
 
     def __init__(
         self,
         store: LivenessStore,
         cache: ContextCache,
-        outbox: OutboxSource,
+        outbox: OutboxSource | None,
         sender: Sender,
         topics: Topics,
     ) -> None:
@@ -75,17 +78,19 @@ class Heart:
     async def beat(self) -> bool:
         """One heartbeat; False where more waits than it can wait for. Raises `Unavailable`."""
         pulse = await self._store.pulse()
-        waiting = await self._outbox.unpublished(MOST_WAITING)
-        if waiting is None or not await self._ended(waiting.put_off, pulse):
+        if self._outbox is not None and not await self._nothing_waits(self._outbox, pulse):
             return False
-        await self._published(waiting.ids)
         await asyncio.gather(*(self._through(t.name, pulse) for t in self._topics.changes()))
         return True
 
-    async def _published(self, ids: Collection[str]) -> None:
-        """Looked for again and again: no relay says when it has published."""
-        while ids and not await self._outbox.all_published(ids):  # noqa: ASYNC110
+    async def _nothing_waits(self, outbox: OutboxSource, pulse: Pulse) -> bool:
+        """Once all is published that was committed; looked for, since no relay says when."""
+        waiting = await outbox.unpublished(MOST_WAITING)
+        if waiting is None or not await self._ended(waiting.put_off, pulse):
+            return False
+        while waiting.ids and not await outbox.all_published(waiting.ids):  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
+        return True
 
     async def _ended(self, workspaces: Collection[str], pulse: Pulse) -> bool:
         """Ends all contexts of workspaces with a change that cannot be published: that stands

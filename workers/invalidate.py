@@ -30,8 +30,10 @@ from events.producer import Producer
 from events.records import OutgoingRecord, Position, RawMessage
 from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
+from workers.beside import beside
 from workers.change_reader import Poison, read
 from workers.health import served
+from workers.heartbeat import Heart
 from workers.proving import Heard, Prover
 from workers.runner import ExitCode
 from workers.watchdog import Stalled, Watchdog
@@ -305,7 +307,11 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
             health.moves("changes", watchdog.fault)
             health.started()
             ready()
-            return await watched(consumption, watchdog, stop)
+            work = watched(consumption, watchdog, stop)
+            if settings.heartbeats == "relay":
+                return await work
+            heart = Heart(parts.liveness, parts.cache, None, producer, topics)
+            return await beside(work, heart.run(stop))
         finally:
             health.leaving()
             await consumer.stop()

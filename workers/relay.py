@@ -8,7 +8,7 @@ each other's rows. Beside it the relay sends heartbeats, and removes evidence th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from itertools import islice
 from typing import Protocol
@@ -24,6 +24,7 @@ from events.producer import Producer, RecordRefused
 from events.records import OutgoingRecord, Position
 from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
+from workers.beside import beside
 from workers.health import Pulse, served
 from workers.heartbeat import Heart
 from workers.retention import retain
@@ -197,7 +198,7 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
             ready()
             patience = Patience(settings.stall_seconds)
             heart = Heart(parts.liveness, parts.cache, parts.outbox, producer, topics)
-            return await _beside(
+            return await beside(
                 relay(relaying, parts.outbox, stop, patience, pulse.beat),
                 heart.run(stop),
                 retain(parts.snapshots, settings.snapshot_retention_days, stop),
@@ -206,20 +207,3 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
             health.leaving()
             await parts.outbox.close()
             await producer.stop()
-
-
-async def _beside(work: Awaitable[ExitCode], *others: Awaitable[None]) -> ExitCode:
-    """`work`, with others at its side until it ends. One that fails ends it all, loudly: nobody
-    would notice otherwise that it stands still."""
-    main = asyncio.ensure_future(work)
-    tasks = (main, *map(asyncio.ensure_future, others))
-    try:
-        for task in asyncio.as_completed(tasks):
-            await task
-            if main.done():
-                break
-        return main.result()
-    finally:
-        for one in tasks:
-            one.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
