@@ -9,18 +9,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from context_engine import access, keys
+from context_engine import access, keys, tokens
 from context_engine.builder import Builder, Built, Surfaced
 from context_engine.coordinates import Effective, effective, kept
 from context_engine.errors import NotFound, Unavailable
 from context_engine.faults import Faults
 from context_engine.keys import Rendering, Scope
-from context_engine.liveness import Liveness
+from context_engine.liveness import Liveness, Proven
 from context_engine.models.context import Source
 from context_engine.models.input import ContextBuildInput
-from context_engine.ports import Domain, Entry, NewEntry, Seen, SnapshotRecord
+from context_engine.ports import Domain, Entry, Moment, NewEntry, Seen, SnapshotRecord
 from context_engine.rendering import answered, denial, denied
 from context_engine.repository import ContextRepository, Names, Remarks, names_of
+from context_engine.tokens import Token
 
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Waits between attempts while a part is away; the last repeats until the build's bound."""
@@ -31,11 +32,15 @@ class Options:
     """How one request wants to be answered.
 
     `fresh`: never from a cache, though it fills it. `strict`: every requested coordinate that
-    is out of sight is an error.
+    is out of sight is an error. `after`: from a cache only if these writes are proven applied.
+    `max_age_ms`: from a cache only if built within so many milliseconds, by the store's clock; it
+    narrows, and never permits what is not proven.
     """
 
     fresh: bool = False
     strict: bool = False
+    after: tuple[Token, ...] = ()
+    max_age_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +157,21 @@ class ContextEngine:
         )
         if proven is None or seen is None or seen.moment is None:
             return seen
-        if not proven.covers(seen.moment.reign):  # another server than the one that was proven
+        return self._allowed(asked, seen, seen.moment, proven)
+
+    def _allowed(self, asked: Asked, seen: Seen, moment: Moment, proven: Proven) -> Seen:
+        """What of a look may answer this request; the rest is as if it had not been there."""
+        if not proven.covers(moment.reign):  # another server than the one that was proven
             asked.remarks.bypass()
             return replace(seen, whole=None, surface=None)
-        return seen
+        workspace_id, options = asked.scope.workspace_id, asked.options
+        if not all(tokens.proven(one, workspace_id, moment, proven) for one in options.after):
+            asked.remarks.unproven_write()
+            return replace(seen, whole=None, surface=None)
+        if options.max_age_ms is None:
+            return seen
+        oldest = seen.now_ms - options.max_age_ms
+        return replace(seen, whole=_since(seen.whole, oldest), surface=_since(seen.surface, oldest))
 
     async def _within_bound(self, asked: Asked, seen: Seen | None) -> Answer:
         """Builds, and while a part is away tries again until the bound.
@@ -292,6 +308,11 @@ class ContextEngine:
             passing=surfaced.passing,
             until=surfaced.until,
         )
+
+
+def _since(entry: Entry | None, oldest_ms: int) -> Entry | None:
+    """`entry`, if it was built at or after that time, by the store's clock."""
+    return entry if entry is not None and entry.built_ms >= oldest_ms else None
 
 
 def moment_of(ms: int) -> datetime:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from context_engine import keys
@@ -33,6 +33,8 @@ class Proven:
 
     reigns: frozenset[Reign] | None
     """Those of the proof; None: not proven but taken for granted."""
+    applied: Mapping[Place, int] = field(default_factory=dict)
+    """For each partition, the offset below which all is applied."""
 
     def covers(self, reign: Reign) -> bool:
         """Whether the server of this reign may be believed: its marks are those of the proof."""
@@ -89,9 +91,11 @@ class Lookout:
 
     async def _look(self) -> None:
         try:
-            sent, found = await self._asked()
-            shortest = self._shortest(found)
-            self._proven = Proven(found.reigns)
+            sent, places, found = await self._asked()
+            shortest = min(self._left(proof, found.reigns) for proof in found.each)
+            pairs = zip(places, found.each, strict=True)
+            applied = {place: proof.applied for place, proof in pairs if proof is not None}
+            self._proven = Proven(found.reigns, applied)
             self._deadline = sent + shortest / 1000
         except Unavailable:
             # What was proven stands to its end; the read that relies on it meets the same store.
@@ -99,7 +103,7 @@ class Lookout:
         finally:
             self._looked, self._looking = self._clock(), None
 
-    async def _asked(self) -> tuple[float, Proofs]:
+    async def _asked(self) -> tuple[float, Sequence[Place], Proofs]:
         """When the look was sent, and what it found in the partitions that there are."""
         for _ in range(ROUNDS):
             places = [Place(t, p) for t, count in self._partitions.items() for p in range(count)]
@@ -110,13 +114,9 @@ class Lookout:
                 if proof is not None:
                     counts[place.topic] = max(counts[place.topic], proof.partitions)
             if counts == self._partitions:
-                return sent, found
+                return sent, places, found
             self._partitions = counts
-        return sent, Proofs(found.reigns, (None,))
-
-    def _shortest(self, found: Proofs) -> int:
-        """For how long *all* partitions are proven, by consumers that mark the tags used here."""
-        return min(self._left(proof, found.reigns) for proof in found.each)
+        return sent, places, Proofs(found.reigns, [None] * len(places))
 
     def _left(self, proof: Proof | None, reigns: frozenset[Reign]) -> int:
         if proof is None or proof.reigns != reigns or proof.vocabulary != self._vocabulary:

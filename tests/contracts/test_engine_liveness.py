@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from context_engine import keys
 from context_engine.adapters.redis import RedisCache
-from context_engine.engine import Answer, ContextEngine
+from context_engine.engine import Answer, ContextEngine, Options
 from context_engine.errors import Unavailable
 from context_engine.liveness import Proven
 from context_engine.models import AgentContext, ContextBuildInput
-from context_engine.ports import DomainReads, Reign
+from context_engine.ports import DomainReads, Epoch, Place, Reign
+from context_engine.tokens import AppliedMark, Published, Token, Unproven, of_mark
 from tests.support.world import World, engine_over
 
 
@@ -137,3 +139,72 @@ async def test_bypasses_come_a_few_at_a_time_and_hits_do_not_wait_for_them(
     switch.given = None
     late = await asyncio.gather(*(engine.build(REQUEST) for _ in range(3)), return_exceptions=True)
     assert all(isinstance(one, Unavailable) for one in late)
+
+
+# -- what a request asks of a cached answer ------------------------------------------------------
+
+
+async def test_a_write_that_is_proven_applied_keeps_the_cache(
+    engine: ContextEngine, cache: RedisCache
+) -> None:
+    """Its mark is under the clock that the answer was judged by: if that holds, so does this."""
+    token = of_mark(await cache.mark("w", frozenset({keys.project("p")}), create=True))
+    options = Options(after=(token,))
+    assert (await engine.build(REQUEST, options)).source == "build"
+    assert (await engine.build(REQUEST, options)).source == "cache"
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        AppliedMark("w", Epoch("of before"), Reign("r"), 1),
+        Published(Place("domain.membership", 0), 5),
+        Unproven("1"),
+    ],
+    ids=str,
+)
+async def test_a_write_that_is_not_proven_is_built_at_once(
+    engine: ContextEngine, token: Token
+) -> None:
+    """From the primary, where its commit is; the answer says why, and fills the cache."""
+    await engine.build(REQUEST)
+    answer = await engine.build(REQUEST, Options(after=(token,)))
+    assert answer.source == "build"
+    assert any("not proven applied" in remark for remark in remarks(answer))
+    assert (await engine.build(REQUEST)).source == "cache"
+
+
+async def test_a_published_write_is_proven_by_the_applied_position(
+    engine: ContextEngine, switch: Switch
+) -> None:
+    """At the offset or before it: not yet. Beyond it: applied."""
+    place = Place("domain.membership", 0)
+    options = Options(after=(Published(place, 5),))
+    await engine.build(REQUEST)
+    for applied, source in ((5, "build"), (6, "cache")):
+        switch.given = Proven(None, {place: applied})
+        assert (await engine.build(REQUEST, options)).source == source
+
+
+async def test_an_answer_older_than_asked_for_is_built_anew(
+    engine: ContextEngine, database: AsyncEngine, cache: RedisCache, switch: Switch
+) -> None:
+    """By the store's clock; 0 takes none. What was built over a surface is as old as that."""
+    first = ContextBuildInput.model_validate(REQUEST.model_dump() | {"message": "one"})
+    second = ContextBuildInput.model_validate(REQUEST.model_dump() | {"message": "two"})
+    await engine.build(first)
+    seen = await cache.liveness.pulse()
+    assert (await engine.build(first, Options(max_age_ms=60_000))).source == "cache"
+    assert (await engine.build(second)).source == "surface"
+    while (await cache.liveness.pulse()).at_ms <= seen.at_ms + 50:  # noqa: ASYNC110 - its clock
+        await asyncio.sleep(0.01)
+    assert (await engine.build(second, Options(max_age_ms=20))).source == "build"
+    assert (await engine.build(second, Options(max_age_ms=0))).source == "build"
+
+
+async def test_a_wide_age_permits_nothing_that_is_not_proven(
+    engine: ContextEngine, switch: Switch
+) -> None:
+    await engine.build(REQUEST)
+    switch.given = None
+    assert (await engine.build(REQUEST, Options(max_age_ms=10**9))).source == "build"

@@ -80,6 +80,7 @@ def _as_json(one: Written) -> dict[str, object]:
         "id": one.id,
         "version": one.version,
         "marked": one.marked,
+        "after": list(one.after),
         "tokens": [camel(token) for token in one.tokens],
         "changes": [change.model_dump(mode="json", exclude_none=True) for change in one.changes],
     }
