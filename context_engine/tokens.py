@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import assert_never
 from urllib.parse import unquote
 
+from context_engine import keys
 from context_engine.errors import InvalidRequest
-from context_engine.keys.encoding import part
 from context_engine.liveness import Proven
 from context_engine.ports import Epoch, Marked, Moment, Place, Reign
 
@@ -58,7 +58,7 @@ def text_of(token: Token) -> str:
             parts = ("unmarked", outbox_id)
         case _:
             assert_never(token)
-    return ":".join(map(part, parts))
+    return ":".join(map(keys.part, parts))
 
 
 def of_mark(marked: Marked) -> Token:

@@ -12,7 +12,7 @@ from context_engine.keys.answers import (
     surface_key,
     whole_key,
 )
-from context_engine.keys.encoding import digest
+from context_engine.keys.encoding import digest, part
 from context_engine.keys.names import (
     applied_name,
     index_name,
@@ -76,6 +76,7 @@ __all__ = [
     "marks_name",
     "memory_name",
     "organization",
+    "part",
     "project",
     "rows",
     "schema",
