@@ -67,7 +67,10 @@ class Policies(Service):
                 delete(t.row_policies).where(t.row_policies.c.table_id == table_id)
             )
             if wanted.policies:
-                listed = [_row(workspace_id, table_id, one) for one in wanted.policies]
+                listed = [
+                    _row(workspace_id, table_id, place, one)
+                    for place, one in enumerate(wanted.policies)
+                ]
                 await tx.connection.execute(insert(t.row_policies), listed)
             tx.record(PolicyChanged(workspace_id=workspace_id, table_id=table_id, op="updated"))
         return tx.written(table_id, version)
@@ -78,10 +81,12 @@ def parse(raw: JsonValue | policy.TablePolicies) -> policy.TablePolicies:
     return raw if isinstance(raw, policy.TablePolicies) else policy.parse_policies(raw)
 
 
-def _row(workspace_id: str, table_id: str, one: policy.RowPolicy) -> Mapping[str, object]:
+def _row(
+    workspace_id: str, table_id: str, place: int, one: policy.RowPolicy
+) -> Mapping[str, object]:
     stored = one.model_dump(mode="json")
     return {
-        "id": uuid4().hex,
+        "id": f"{place:03d}-{uuid4().hex}",  # read in the order of ids: the one they are written in
         "workspace_id": workspace_id,
         "table_id": table_id,
         "subjects": stored["subjects"],
