@@ -204,4 +204,3 @@ class _Walk:
             return verdict(what, bool(held), f"held by {by}" if held else "held by no way")
 
         return told
-

@@ -220,7 +220,9 @@ async def test_a_restricted_view_is_a_way_of_its_own(world: World) -> None:
     told = await why(world, view_id="hidden-view", record_id="t0.r1")
     assert told["grant on the view hidden-view to user bob"] == "lets in: viewer"
     assert told["way by view hidden-view"] == "lets in: a restricted view, held as viewer"
-    assert told["boundary of the way by view hidden-view"].startswith("lets in: its filter; it holds")
+    assert told["boundary of the way by view hidden-view"].startswith(
+        "lets in: its filter; it holds"
+    )
     assert told["verdict: table t0"] == "lets in: by the way by view hidden-view"
     assert told["verdict: view hidden-view"].startswith("lets in")
     assert told["verdict: record t0.r1"] == "lets in: held by hidden-view"

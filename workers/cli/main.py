@@ -21,6 +21,7 @@ from workers.cli import (
     watch,
     worker,
 )
+from workers.cli.options import named
 from workers.cli.program import typed
 from workers.cli.shared import error_json, leave, show_json, wants_json
 
@@ -96,7 +97,9 @@ def _misused(error: typer.TyperException) -> int:
     from typer.rich_utils import rich_format_error
 
     if wants_json():
-        show_json(error_json("usage", error.format_message()))
+        parameter = getattr(error, "param", None)
+        place = named(parameter) if parameter is not None else None
+        show_json(error_json("usage", error.format_message(), place))
     rich_format_error(error)  # type: ignore[arg-type]  # parsing raises the one kind it takes
     return error.exit_code
 
