@@ -10,6 +10,7 @@ from rich.text import Text
 
 from workers.cli.evidence import clock, line, said
 from workers.cli.shared import console
+from workers.cli.terminal import plural
 
 if TYPE_CHECKING:
     from context_engine.access import VisibleConversation
@@ -87,8 +88,8 @@ def show_dialogue(shown: Shown) -> None:
     from context_engine.wording import clean
 
     facts = shown.conversation.facts
-    count = facts.dialogue.message_count
-    line(f"{facts.id}  {clean(facts.title)}  {count} messages, the last {len(shown.messages)}:")
+    count = plural(facts.dialogue.message_count, "message")
+    line(f"{facts.id}  {clean(facts.title)}  {count}, the last {len(shown.messages)}:")
     for one in shown.messages:
         console.print(_head(one, shown.held))
         _show_content(one)
@@ -97,8 +98,8 @@ def show_dialogue(shown: Shown) -> None:
     section = shown.held.section
     console.print()
     line(
-        f"context {shown.at.context_id} was told {section.kept_messages} messages and a summary"
-        f" of {section.compressed_messages} ({section.compressed_chars:,} of"
+        f"context {shown.at.context_id} was told {plural(section.kept_messages, 'message')}"
+        f" and a summary of {section.compressed_messages} ({section.compressed_chars:,} of"
         f" {section.original_chars:,} characters)"
     )
     for told in section.summary.splitlines():

@@ -105,10 +105,11 @@ def _misused(error: typer.TyperException) -> int:
 
 
 def as_typed(group: typer.Typer) -> None:
-    """Makes the commands in every help text such as can be typed here."""
+    """Makes the commands in every help text such as can be typed here; adds the exit codes."""
     for command in group.registered_commands:
         if command.callback is not None:
             command.help = typed(getdoc(command.callback) or "")
+            command.epilog = CODES
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
             as_typed(inner.typer_instance)

@@ -57,6 +57,6 @@ def json_text(value: object, *, indent: int | None = None) -> str:
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
-def plural(number: int, noun: str) -> str:
-    """`1 view`, `2 views`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """`1 view`, `2 views`, `2 entries`."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
