@@ -37,6 +37,7 @@ def test_nothing_is_wider_than_the_terminal(told: str) -> None:
     """Long words are folded; the column of outcomes stays free."""
     lines = told.splitlines()
     assert max(map(len, lines)) <= 80
+    assert not any(line.endswith(" ") for line in lines)
     assert [line.split("  ")[0] for line in lines if line[:1].strip()] == [
         one.outcome for one in STEPS
     ]

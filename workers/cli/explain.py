@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
-from rich.padding import Padding
 from rich.text import Text
 
 from workers.cli.shared import Exit, JsonFlag, config, console, run, show_json, stderr
@@ -98,8 +97,10 @@ def _show(one: Step) -> None:
         head = Text(one.outcome, STYLES[one.outcome])
         others = [first, *others]
     console.print(head)
-    for line in others:
-        console.print(Padding(line, (0, 0, 0, INDENT)))
+    for other in others:
+        for line in other.wrap(console, console.width - INDENT):
+            line.rstrip()
+            console.print(Text(" " * INDENT).append_text(line))
 
 
 def _lines(one: Step) -> Iterator[Text]:
