@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
-from typer.testing import CliRunner
 
 from context_engine import policy
 from context_engine.adapters.sql import tables as t
@@ -22,10 +20,9 @@ from context_engine.adapters.sql.rows import rows_of
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.keys import Coordinates
 from context_engine.reading import visible
+from tests.support.commands import Cli
 from tests.support.documents import DOCUMENTS, FENCE, blocks
 from tests.support.services import RecordingMarker
-from workers.cli.domain import app
-from workers.seed import seed
 
 TASKS, WORKSPACE = "tbl-tasks", "ws-delivery"
 TABLE = re.compile(r"^\| on \|(?P<people>.*)\|\n\|[-|]+\|\n(?P<days>(?:\|.*\|\n)+)", re.MULTILINE)
@@ -86,27 +83,17 @@ def test_the_examples_are_found() -> None:
         assert any(0 < count < 700 for count in figures)
 
 
-@pytest.fixture
-async def demo(
-    database: AsyncEngine, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch
-) -> AsyncEngine:
-    await seed(DomainServices(database, RecordingMarker(database)))
-    monkeypatch.setenv("CONTEXT_DATABASE_URL", database_url)
-    monkeypatch.setenv("CONTEXT_REDIS_URL", redis_url)
-    monkeypatch.setenv("CONTEXT_TAG_SECRET", "a secret of the tests only")
-    return database
-
-
-async def test_each_example_opens_what_is_said(demo: AsyncEngine, tmp_path: Path) -> None:
+async def test_each_example_opens_what_is_said(
+    cli: Cli, database: AsyncEngine, tmp_path: Path
+) -> None:
     """Set word for word by the command that the page names, on the days that it names."""
     for one in EXAMPLES:
         file = tmp_path / "policies.json"
         file.write_text(one.text)
-        command = ["policy", "set", "--table", TASKS, str(file)]
-        done = await asyncio.to_thread(CliRunner().invoke, app, command)
+        done = await asyncio.to_thread(cli, "policy", "set", "--table", TASKS, str(file))
         assert done.exit_code == 0, done.output
         for now, counts in one.counts:
-            found = {user: await count(demo, user, now) for user in counts}
+            found = {user: await count(database, user, now) for user in counts}
             assert found == counts, (one.document, now)
 
 
@@ -120,9 +107,9 @@ async def count(database: AsyncEngine, user: str, now: datetime) -> int:
         return int((await connection.execute(query)).scalar_one())
 
 
-async def test_the_predicates_in_sentences_are_taken(demo: AsyncEngine) -> None:
+async def test_the_predicates_in_sentences_are_taken(cli: Cli, database: AsyncEngine) -> None:
     """Those of the command's help, which `docs/commands.md` repeats: whole, and not in vain."""
-    services = DomainServices(demo, RecordingMarker(demo))
+    services = DomainServices(database, RecordingMarker(database))
     found = [json.loads(text) for text in predicates()]
     assert found
     for pred in found:
@@ -130,8 +117,8 @@ async def test_the_predicates_in_sentences_are_taken(demo: AsyncEngine) -> None:
         await services.policies.set(
             "usr-ana", WORKSPACE, TASKS, {"default": "deny_all", "policies": [one]}
         )
-        assert await count(demo, "usr-ben", datetime(2026, 1, 1, 12, tzinfo=UTC)) == 0
-        assert 0 < await count(demo, "usr-ben", datetime(2031, 1, 1, 12, tzinfo=UTC)) < 700
+        assert await count(database, "usr-ben", datetime(2026, 1, 1, 12, tzinfo=UTC)) == 0
+        assert 0 < await count(database, "usr-ben", datetime(2031, 1, 1, 12, tzinfo=UTC)) < 700
 
 
 def predicates() -> Iterator[str]:
