@@ -18,7 +18,8 @@ from context_engine.adapters.sql.services.fields import Fields
 from context_engine.adapters.sql.services.grants import Grants
 from context_engine.adapters.sql.services.imports import Imported, Imports
 from context_engine.adapters.sql.services.links import Links
-from context_engine.adapters.sql.services.members import Members
+from context_engine.adapters.sql.services.listings import Grant, Listings, Team
+from context_engine.adapters.sql.services.members import Member, Members
 from context_engine.adapters.sql.services.messages import Messages
 from context_engine.adapters.sql.services.organizations import Organizations
 from context_engine.adapters.sql.services.policies import Policies
@@ -36,11 +37,14 @@ from context_engine.adapters.sql.services.writing import Marker, Token, Unmarked
 __all__ = [
     "DomainServices",
     "FieldPermission",
+    "Grant",
     "Imported",
     "Marker",
+    "Member",
     "NewRecord",
     "Record",
     "TableShape",
+    "Team",
     "Token",
     "Unmarked",
     "Written",
@@ -59,6 +63,7 @@ class DomainServices:
         self.members = Members(writer)
         self.teams = Teams(writer)
         self.grants = Grants(writer)
+        self.listings = Listings(writer)
         self.agents = Agents(writer)
         self.tables = Tables(writer)
         self.fields = Fields(writer)

@@ -142,8 +142,7 @@ async def _may(
             held = await subjects.demand_admin(tx, workspace_id, scope.id)
             await subjects.live_table(tx, workspace_id, scope.id)
         case "view":
-            view = await _view(tx, workspace_id, scope.id)
-            held = await _admin_by_view(tx, workspace_id, scope.id, view)
+            view, held = await admin_of_view(tx, workspace_id, scope.id)
     if RANK[granted] > RANK[held]:
         raise NotPermitted(f"the role {granted} is above the actor's own, {held}")
     return view
@@ -161,13 +160,12 @@ async def _view(tx: Transaction, workspace_id: str, view_id: str) -> Row[Any] | 
     return (await tx.connection.execute(query)).first()
 
 
-async def _admin_by_view(
-    tx: Transaction, workspace_id: str, view_id: str, view: Row[Any] | None
-) -> Role:
-    """ADMIN of the workspace or of the view's table, who need not see the view itself.
+async def admin_of_view(tx: Transaction, workspace_id: str, view_id: str) -> tuple[Row[Any], Role]:
+    """The view, and the role of an ADMIN of the workspace or of its table, who need not see it.
 
     For anyone else a view out of sight is as one that is missing, and so is its table.
     """
+    view = await _view(tx, workspace_id, view_id)
     held = (await rights.scope(tx, workspace_id)).role
     if view is not None and held != "admin":
         table = await rights.table_in_sight(tx, workspace_id, view.table_id)
@@ -177,7 +175,7 @@ async def _admin_by_view(
     if view is None:
         raise NotFound("view", view_id)
     rights.demand(held, "admin", "the view's table")
-    return held
+    return view, held
 
 
 async def forget(tx: Transaction, workspace_id: str, kind: str, id: str) -> None:
