@@ -18,7 +18,7 @@ def lookups(facts: Facts, at: Coordinates) -> frozenset[policy.AttrLookup]:
     for raw in _rules(facts, at):
         if _mentions_attr(raw):
             try:
-                found |= policy.attributes(policy.parse(raw))
+                found |= policy.attributes(policy.parse_stored(raw))
             except InvalidRequest:
                 continue  # garbage denies where it is read
     return frozenset(found)

@@ -49,10 +49,9 @@ def _presented(run: Run, view: VisibleView, pred: policy.Pred, sight: SightOf) -
     if (lacking := policy.lacking(pred, run.fields_of, table.id)) is not None:
         raise policy.Unresolvable(f"there is no {lacking}")
     run.read_by(pred, table)
-    operands = run.operands()
-    run.turns(policy.until(pred, operands))
+    run.turns(policy.until(pred, run.operands))
     fields = {field.id: field for field in table.fields}
-    return _within_sight(policy.resolve(pred, operands, run.fields_of, table.id), fields, sight)
+    return _within_sight(policy.resolve(pred, run.operands, run.fields_of, table.id), fields, sight)
 
 
 def _leading_somewhere(

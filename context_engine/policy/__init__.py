@@ -34,6 +34,7 @@ from context_engine.policy.grammar import (
     Comparison,
     Linked,
     LinkedAny,
+    LinkedIn,
     Literal_,
     Node,
     Not,
@@ -55,12 +56,12 @@ from context_engine.policy.grammar import (
     parse,
     parse_policies,
 )
+from context_engine.policy.kept import parse_policy, parse_stored
 from context_engine.policy.naming import (
     fields_read,
     lacking,
     reads,
     refs_read,
-    tables_read,
 )
 from context_engine.policy.resolving import (
     FieldsOf,
@@ -83,6 +84,7 @@ __all__ = [
     "FieldsOf",
     "Linked",
     "LinkedAny",
+    "LinkedIn",
     "Literal_",
     "Node",
     "Not",
@@ -111,10 +113,11 @@ __all__ = [
     "links",
     "parse",
     "parse_policies",
+    "parse_policy",
+    "parse_stored",
     "reads",
     "refs_read",
     "resolve",
-    "tables_read",
     "until",
     "zone_of",
 ]

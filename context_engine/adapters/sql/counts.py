@@ -125,9 +125,12 @@ async def _at_once(reader: Reader, wanted: _Queries, cap: int) -> dict[Key, int]
     cap; what looks into more of them than that by a second one, row by row."""
     shared = SharedRows(cap)
     queries = {key: query(shared) for key, query in wanted.items()}
-    row = await _in_time(reader, shared.statement(queries.values()), shared.binds)
-    found = dict(zip(queries, row, strict=False))
-    cut = shared.cut(row[len(queries) :])
+    sizes = shared.sizes()
+    columns = list(dict.fromkeys((*queries.values(), *sizes.values())))
+    row = await _in_time(reader, shared.statement(columns), shared.binds)
+    told = dict(zip(columns, row, strict=True))
+    found = {key: told[query] for key, query in queries.items()}
+    cut = {name for name, size in sizes.items() if told[size] > cap}
     again = {key: query for key, query in wanted.items() if cut & shared.used_by(queries[key])}
     if again:
         alone = RowsAlone(cap)
