@@ -196,9 +196,12 @@ class Denial:
     rule: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class VisibleScope(_Visible):
-    """Everything of one request that its user may see, and the tags that this depends on."""
+    """Everything of one request that its user may see, and the tags that this depends on.
+
+    Equal to itself alone, so that what is made of one can be kept as long as it is.
+    """
 
     user: UserFacts
     workspace: WorkspaceFacts

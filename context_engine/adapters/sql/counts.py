@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 from context_engine.access import VisibleLink, VisibleScope, VisibleTable, VisibleView
 from context_engine.adapters.sql.driver import Reader
@@ -75,12 +76,12 @@ class _Found:
 
 async def counted(reader: Reader, scope: VisibleScope, cap: int) -> Counts:
     """Every count of `scope`, each exact up to `cap`."""
-    wanted = _wanted(scope, cap)
+    once = _all_of(scope, cap)
     try:
-        numbers = await _at_once(reader, wanted, cap) if wanted else {}
+        numbers = await _at_once(reader, once, cap) if once.wanted else {}
     except CannotCount:
-        numbers = await _one_by_one(reader, wanted, cap)
-    return _counts(scope, _Found(numbers, cap), passing=len(numbers) < len(wanted))
+        numbers = await _one_by_one(reader, once.wanted, cap)
+    return _counts(scope, _Found(numbers, cap), passing=len(numbers) < len(once.wanted))
 
 
 def _counts(scope: VisibleScope, found: _Found, *, passing: bool) -> Counts:
@@ -120,18 +121,44 @@ class CannotCount(Exception):
     """The server cancelled a statement at its time limit, or met a value that it cannot read."""
 
 
-async def _at_once(reader: Reader, wanted: _Queries, cap: int) -> dict[Key, int]:
+@dataclass(frozen=True, slots=True)
+class _AtOnce:
+    """The statement of every count of a scope."""
+
+    wanted: _Queries
+    shared: SharedRows
+    queries: Mapping[Key, str]
+    columns: Sequence[str]
+    statement: str
+
+
+_made: WeakKeyDictionary[VisibleScope, dict[int, _AtOnce]] = WeakKeyDictionary()
+"""By the scope that they count, and the cap: a decision that is made again is the same object, and
+takes the same statement. They go with it."""
+
+
+def _all_of(scope: VisibleScope, cap: int) -> _AtOnce:
+    made = _made.setdefault(scope, {})
+    if cap not in made:
+        wanted, shared = _wanted(scope, cap), SharedRows(cap)
+        queries = {key: query(shared) for key, query in wanted.items()}
+        columns = list(dict.fromkeys((*queries.values(), *shared.sizes().values())))
+        made[cap] = _AtOnce(wanted, shared, queries, columns, shared.statement(columns))
+    return made[cap]
+
+
+async def _at_once(reader: Reader, once: _AtOnce, cap: int) -> dict[Key, int]:
     """All in one statement, in which the rows in sight of each table are found once, up to the
     cap; what looks into more of them than that by a second one, row by row."""
-    shared = SharedRows(cap)
-    queries = {key: query(shared) for key, query in wanted.items()}
-    sizes = shared.sizes()
-    columns = list(dict.fromkeys((*queries.values(), *sizes.values())))
-    row = await _in_time(reader, shared.statement(columns), shared.binds)
-    told = dict(zip(columns, row, strict=True))
-    found = {key: told[query] for key, query in queries.items()}
-    cut = {name for name, size in sizes.items() if told[size] > cap}
-    again = {key: query for key, query in wanted.items() if cut & shared.used_by(queries[key])}
+    row = await _in_time(reader, once.statement, once.shared.binds)
+    told = dict(zip(once.columns, row, strict=True))
+    found = {key: told[query] for key, query in once.queries.items()}
+    cut = {name for name, size in once.shared.sizes().items() if told[size] > cap}
+    again = {
+        key: query
+        for key, query in once.wanted.items()
+        if cut & once.shared.used_by(once.queries[key])
+    }
     if again:
         alone = RowsAlone(cap)
         statement = alone.statement([query(alone) for query in again.values()])

@@ -1,0 +1,69 @@
+"""Decisions of before, by all that was decided on.
+
+Facts are read anew for every build, and most often say what they said the last time: records and
+clocks have moved, rights have not. What `decide` makes of them is frozen and depends on nothing
+else, so equal facts have the decision that was made of them. A decision ends with the first day
+that it depends on.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+
+from context_engine import keys
+from context_engine.access.run import Run
+from context_engine.access.visible import VisibleScope
+
+MOST_TABLES = 512
+"""Tables of all decisions that are kept, at some 30 kB each: those used last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    scope: VisibleScope
+    tables: int
+    since: datetime
+    until: datetime | None
+
+    def holds_at(self, now: datetime) -> bool:
+        return self.since <= now and (self.until is None or now < self.until)
+
+
+class Decisions:
+    """As many as `MOST_TABLES` allows."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, _Decision] = OrderedDict()
+        self._tables = 0
+
+    def of(self, run: Run, inherited: frozenset[str], decide: Callable[[], VisibleScope]) -> VisibleScope:
+        """What `decide` makes of `run`, which nothing has been noted in. What it raises is raised
+        anew each time."""
+        key = _all_of(run, inherited)
+        kept = self._kept.get(key)
+        if kept is not None and kept.holds_at(run.now):
+            self._kept.move_to_end(key)
+            return kept.scope
+        scope = decide()
+        self._forget(key)
+        self._kept[key] = made = _Decision(scope, len(run.facts.tables) + 1, run.now, run.until)
+        self._tables += made.tables
+        while self._tables > MOST_TABLES:
+            self._forget(next(iter(self._kept)))
+        return scope
+
+    def _forget(self, key: str) -> None:
+        if (gone := self._kept.pop(key, None)) is not None:
+            self._tables -= gone.tables
+
+
+def _all_of(run: Run, inherited: frozenset[str]) -> str:
+    """Everything that `run` decides on but the time. JSON and `repr` tell 1 from 1.0 and true,
+    which are equal to Python."""
+    facts = sha256(run.facts.model_dump_json(exclude={"now"}).encode()).hexdigest()
+    found = sorted((repr(lookup), repr(values)) for lookup, values in run.attributes.items())
+    return keys.digest("decision", facts, repr(run.at), sorted(inherited), found)
