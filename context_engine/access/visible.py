@@ -196,12 +196,9 @@ class Denial:
     rule: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleScope(_Visible):
-    """Everything of one request that its user may see, and the tags that this depends on.
-
-    Equal to itself alone, so that what is made of one can be kept as long as it is.
-    """
+    """Everything of one request that its user may see, and the tags that this depends on."""
 
     user: UserFacts
     workspace: WorkspaceFacts
@@ -234,6 +231,10 @@ class VisibleScope(_Visible):
     """Stored rules that cannot be read: an operator's to mend."""
     until: datetime | None = None
     """When a date that a count depends on turns; nothing made of this may outlive it."""
+    made: dict[object, object] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """What was made of this very object, kept as long as it is. A copy with changes has none."""
 
 
 def rights_of(scope: VisibleScope, table_ids: Iterable[str]) -> dict[str, str]:

@@ -70,7 +70,9 @@ class Cell:
     def has_all(self, values: list[JsonValue]) -> str:
         if not values or not all(map(_scalar, values)):
             return "false"
-        return self._holds_any([values])
+        if not self.indexed:
+            return true_only(f"{self._json()} @> {self.binds.json(values)}")
+        return f"records.cells @> {self.binds.json({self.field_id: values})}"
 
     def empty(self) -> str:
         blank = self.binds.jsons([None, "", []])

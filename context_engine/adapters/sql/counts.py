@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 from context_engine.access import VisibleLink, VisibleScope, VisibleTable, VisibleView
 from context_engine.adapters.sql.driver import Reader
@@ -132,19 +131,16 @@ class _AtOnce:
     statement: str
 
 
-_made: WeakKeyDictionary[VisibleScope, dict[int, _AtOnce]] = WeakKeyDictionary()
-"""By the scope that they count, and the cap: a decision that is made again is the same object, and
-takes the same statement. They go with it."""
-
-
 def _all_of(scope: VisibleScope, cap: int) -> _AtOnce:
-    made = _made.setdefault(scope, {})
-    if cap not in made:
+    """Written once for each scope: a decision that holds still is the same object."""
+    made = scope.made.get((_AtOnce, cap))
+    if not isinstance(made, _AtOnce):
         wanted, shared = _wanted(scope, cap), SharedRows(cap)
         queries = {key: query(shared) for key, query in wanted.items()}
         columns = list(dict.fromkeys((*queries.values(), *shared.sizes().values())))
-        made[cap] = _AtOnce(wanted, shared, queries, columns, shared.statement(columns))
-    return made[cap]
+        made = _AtOnce(wanted, shared, queries, columns, shared.statement(columns))
+        scope.made[_AtOnce, cap] = made
+    return made
 
 
 async def _at_once(reader: Reader, once: _AtOnce, cap: int) -> dict[Key, int]:
