@@ -40,7 +40,9 @@ class Decisions:
         self._kept: OrderedDict[str, _Decision] = OrderedDict()
         self._tables = 0
 
-    def of(self, run: Run, inherited: frozenset[str], decide: Callable[[], VisibleScope]) -> VisibleScope:
+    def of(
+        self, run: Run, inherited: frozenset[str], decide: Callable[[], VisibleScope]
+    ) -> VisibleScope:
         """What `decide` makes of `run`, which nothing has been noted in. What it raises is raised
         anew each time."""
         key = _all_of(run, inherited)

@@ -25,7 +25,7 @@ from context_engine.access.work import (
 )
 from context_engine.errors import NotFound
 from context_engine.facts import AgentFacts, Facts, UserFacts, WorkspaceFacts
-from context_engine.keys import Coordinates, Tag
+from context_engine.keys import Coordinates
 from context_engine.models.sections import Role
 
 

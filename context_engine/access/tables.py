@@ -131,9 +131,7 @@ class Tables:
             permission=own.role if own is not None else "views",
             fields=tuple(field for field in facts.fields if field.id in fields),
             views=tuple(
-                self._view(facts, view, ways, ids)
-                for view in facts.views
-                if self._sees(view, ways)
+                self._view(facts, view, ways, ids) for view in facts.views if self._sees(view, ways)
             ),
             ways=ways,
             rights=_rights(run, facts, mine, self._shown),

@@ -427,8 +427,17 @@ LATE = cmp("field:f", "eq", policy.OnDay(day=date(2026, 3, 29), tz="UTC"))
 LINKED = policy.LinkedAny(linked_any=policy.LinkedIn(field="l", table="x", pred=True))
 
 
-@pytest.mark.parametrize("pred", [EQ, IN, HAS, ALL_OF, policy.All(all=(True, EQ)),
-                                  policy.Any_(any=(EQ, policy.All(all=(LATE, IN))))])
+@pytest.mark.parametrize(
+    "pred",
+    [
+        EQ,
+        IN,
+        HAS,
+        ALL_OF,
+        policy.All(all=(True, EQ)),
+        policy.Any_(any=(EQ, policy.All(all=(LATE, IN)))),
+    ],
+)
 def test_an_index_answers(pred: policy.Pred) -> None:
     """Equality, membership and containment; an AND by one part, an OR by all."""
     assert answered(pred)

@@ -18,7 +18,8 @@ class Binds:
     """The bind parameters of one statement; each method adds one and returns its placeholder.
 
     What was bound before keeps its placeholder: the ids of fields and users come again and again,
-    and so do days and the lists that a user's attributes are. `named`: as SQLAlchemy's `text` wants them, `:b1`; else as the server does, `$1`.
+    and so do days, and lists of what a user's attributes are. `named`: as SQLAlchemy's `text`
+    wants them, `:b1`; else as the server does, `$1`.
     """
 
     named: bool = False

@@ -117,7 +117,9 @@ class Cell:
         """Whether the cell contains one of `parts`; the same text, however many there are."""
         if not self.indexed:
             return true_only(f"{self._json()} @> ANY({self.binds.jsons(parts)})")
-        return f"records.cells @> ANY({self.binds.jsons([{self.field_id: part} for part in parts])})"
+        return (
+            f"records.cells @> ANY({self.binds.jsons([{self.field_id: part} for part in parts])})"
+        )
 
     def _listed(self) -> str:
         return f"CASE WHEN {self._is('array')} THEN {self._json()} ELSE '[]' END"
