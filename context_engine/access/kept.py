@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
+from threading import Lock
 
 from context_engine import keys
 from context_engine.access.run import Run
@@ -39,6 +40,7 @@ class Decisions:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, _Decision] = OrderedDict()
         self._tables = 0
+        self._lock = Lock()  # for whoever runs an engine in each of several threads
 
     def of(
         self, run: Run, inherited: frozenset[str], decide: Callable[[], VisibleScope]
@@ -46,26 +48,44 @@ class Decisions:
         """What `decide` makes of `run`, which nothing has been noted in. What it raises is raised
         anew each time."""
         key = _all_of(run, inherited)
-        kept = self._kept.get(key)
-        if kept is not None and kept.holds_at(run.now):
-            self._kept.move_to_end(key)
-            return kept.scope
+        if key is None:
+            return decide()
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None and kept.holds_at(run.now):
+                self._kept.move_to_end(key)
+                return kept.scope
         scope = decide()
-        self._forget(key)
-        self._kept[key] = made = _Decision(scope, len(run.facts.tables) + 1, run.now, run.until)
-        self._tables += made.tables
-        while self._tables > MOST_TABLES:
-            self._forget(next(iter(self._kept)))
+        with self._lock:
+            self._forget(key)
+            self._kept[key] = made = _Decision(scope, len(run.facts.tables) + 1, run.now, run.until)
+            self._tables += made.tables
+            while self._tables > MOST_TABLES:
+                self._forget(next(iter(self._kept)))
         return scope
+
+    def forget(self) -> None:
+        """All of them: what comes next is decided anew."""
+        with self._lock:
+            self._kept.clear()
+            self._tables = 0
 
     def _forget(self, key: str) -> None:
         if (gone := self._kept.pop(key, None)) is not None:
             self._tables -= gone.tables
 
 
-def _all_of(run: Run, inherited: frozenset[str]) -> str:
-    """Everything that `run` decides on but the time. JSON and `repr` tell 1 from 1.0 and true,
-    which are equal to Python."""
-    facts = sha256(run.facts.model_dump_json(exclude={"now"}).encode()).hexdigest()
+def _all_of(run: Run, inherited: frozenset[str]) -> str | None:
+    """Everything that `run` decides on but the time; None for facts that JSON does not spell. JSON
+    and `repr` tell 1 from 1.0 and true, which are equal to Python."""
+    try:
+        spelled = run.facts.model_dump_json(exclude={"now"}).encode()
+    except ValueError:  # half a character, or nested too deep: garbage, which is told where it is
+        return None
     found = sorted((repr(lookup), repr(values)) for lookup, values in run.attributes.items())
+    facts = sha256(spelled).hexdigest()
     return keys.digest("decision", facts, repr(run.at), sorted(inherited), found)
+
+
+DECISIONS = Decisions()
+"""Those of this process."""

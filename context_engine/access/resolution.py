@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from context_engine import keys
 from context_engine.access.denied import Denied
-from context_engine.access.kept import Decisions
+from context_engine.access.kept import DECISIONS
 from context_engine.access.links import links_in_sight
 from context_engine.access.roles import RANK, in_workspace, narrowed
 from context_engine.access.run import Attributes, Run
@@ -52,14 +52,11 @@ def resolve(
     # Without the dialogue, which is told of by itself, and is nothing to keep in memory.
     here = replace(at, session_id=None, conversation_id=None)
     run = Run(facts.model_copy(update={"conversation": None}), here, now, attributes)
-    scope = _decisions.of(run, inherited, lambda: _scope(run))
+    scope = DECISIONS.of(run, inherited, lambda: _scope(run))
     if at.conversation_id is not None:
         scope = _with_talk(scope, Run(facts, at, now, attributes), inherited)
     settle(scope.absent, inherited, tags=scope.tags, strict=strict)
     return scope
-
-
-_decisions = Decisions()
 
 
 def _scope(run: Run) -> VisibleScope:

@@ -11,7 +11,7 @@ import pytest
 from context_engine import access, policy
 from context_engine.access import VisibleScope, kept
 from context_engine.errors import NotFound
-from context_engine.facts import ConversationFacts, Facts, PolicyFacts
+from context_engine.facts import ConversationFacts, Facts, PolicyFacts, TableFacts
 from context_engine.keys import Coordinates
 from tests.support.facts import cmp, member, read, table, view
 
@@ -131,3 +131,33 @@ def test_as_many_tables_are_kept_as_are_allowed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(kept, "MOST_TABLES", 1)
     assert decide(many[0]) is one
     assert decide(many[2]) is not decide(many[2])
+
+
+def test_what_is_forgotten_is_decided_anew() -> None:
+    """And counts no more."""
+    first = decide(PLAIN)
+    kept.DECISIONS.forget()
+    again = decide(PLAIN)
+    assert again is not first
+    assert decide(PLAIN) is again
+
+
+def test_facts_that_json_does_not_spell_are_decided_anew() -> None:
+    """Garbage closes its table, as ever, and breaks nothing."""
+    deep: Any = True
+    for _ in range(400):
+        deep = {"not": deep}
+    for pred in (deep, cmp("f", literal="\ud800")):
+        facts = PLAIN.model_copy(update={"tables": (table(), _with(pred))})
+        at = replace(AT, table_ids=("t", "other"))
+        found = [access.resolve(read(facts, at), at, now=NOON) for _ in range(2)]
+        assert found[0] is not found[1]
+        for scope in found:
+            assert [one.rows[0].pred for one in scope.tables] == [True, False]
+
+
+def _with(pred: Any) -> TableFacts:
+    one = PolicyFacts.model_construct(
+        id="odd", subjects=[{"type": "user", "id": "u"}], pred=pred, mode="restrictive"
+    )
+    return table("other").model_copy(update={"policies": (one,)})
