@@ -20,7 +20,7 @@ from context_engine.access.run import Run
 from context_engine.access.visible import VisibleScope
 
 MOST_TABLES = 512
-"""Tables of all decisions that are kept, at some 30 kB each: those used last."""
+"""Tables of all decisions that are kept, at some 25 to 40 kB each: those used last."""
 
 
 @dataclass(frozen=True, slots=True)

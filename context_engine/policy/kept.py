@@ -15,9 +15,9 @@ from pydantic_core import to_json
 from context_engine.policy import grammar
 from context_engine.policy.grammar import Pred, RowPolicy
 
-MOST = 4_096
+MOST = 1_024
 """Rules of either kind that are kept: those used last."""
-LONGEST = 4_096
+LONGEST = 2_048
 """Bytes of the longest rule that is kept, spelled as JSON."""
 
 
