@@ -42,12 +42,10 @@ class Decisions:
         self._tables = 0
         self._lock = Lock()  # for whoever runs an engine in each of several threads
 
-    def of(
-        self, run: Run, inherited: frozenset[str], decide: Callable[[], VisibleScope]
-    ) -> VisibleScope:
+    def of(self, run: Run, decide: Callable[[], VisibleScope]) -> VisibleScope:
         """What `decide` makes of `run`, which nothing has been noted in. What it raises is raised
         anew each time."""
-        key = _all_of(run, inherited)
+        key = _all_of(run)
         if key is None:
             return decide()
         with self._lock:
@@ -75,7 +73,7 @@ class Decisions:
             self._tables -= gone.tables
 
 
-def _all_of(run: Run, inherited: frozenset[str]) -> str | None:
+def _all_of(run: Run) -> str | None:
     """Everything that `run` decides on but the time; None for facts that JSON does not spell. JSON
     and `repr` tell 1 from 1.0 and true, which are equal to Python."""
     try:
@@ -84,7 +82,7 @@ def _all_of(run: Run, inherited: frozenset[str]) -> str | None:
         return None
     found = sorted((repr(lookup), repr(values)) for lookup, values in run.attributes.items())
     facts = sha256(spelled).hexdigest()
-    return keys.digest("decision", facts, repr(run.at), sorted(inherited), found)
+    return keys.digest(facts, repr(run.at), found)
 
 
 DECISIONS = Decisions()

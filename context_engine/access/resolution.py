@@ -52,7 +52,7 @@ def resolve(
     # Without the dialogue, which is told of by itself, and is nothing to keep in memory.
     here = replace(at, session_id=None, conversation_id=None)
     run = Run(facts.model_copy(update={"conversation": None}), here, now, attributes)
-    scope = DECISIONS.of(run, inherited, lambda: _scope(run))
+    scope = DECISIONS.of(run, lambda: _scope(run))
     if at.conversation_id is not None:
         scope = _with_talk(scope, Run(facts, at, now, attributes), inherited)
     settle(scope.absent, inherited, tags=scope.tags, strict=strict)

@@ -73,7 +73,7 @@ def test_what_python_holds_to_be_equal_means_what_it_says() -> None:
 
 
 def test_other_coordinates_and_attributes_are_decided_anew() -> None:
-    """1 and true in a list too, and who was inherited."""
+    """1 and true in a list too; what was inherited is settled each time."""
     first = decide(PLAIN)
     assert decide(PLAIN, replace(AT, table_ids=("t", "t"))) is not first
     gone = replace(AT, table_ids=("t", "gone"))
@@ -133,13 +133,21 @@ def test_as_many_tables_are_kept_as_are_allowed(monkeypatch: pytest.MonkeyPatch)
     assert decide(many[2]) is not decide(many[2])
 
 
-def test_what_is_forgotten_is_decided_anew() -> None:
+def test_what_is_forgotten_is_decided_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """And counts no more."""
     first = decide(PLAIN)
     kept.DECISIONS.forget()
+    monkeypatch.setattr(kept, "MOST_TABLES", 2)  # one table, and what is decided beside it
     again = decide(PLAIN)
     assert again is not first
     assert decide(PLAIN) is again
+
+
+def test_none_are_kept_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many fit as are allowed."""
+    monkeypatch.setattr(kept, "MOST_TABLES", 2)
+    monkeypatch.setattr("context_engine.access.resolution.DECISIONS", kept.Decisions())
+    assert decide(PLAIN) is decide(PLAIN)
 
 
 def test_facts_that_json_does_not_spell_are_decided_anew() -> None:
