@@ -149,7 +149,14 @@ grants = Table(
     CheckConstraint("scope_type IN ('workspace', 'table', 'view')", name="scope_type"),
     CheckConstraint("subject_type IN ('user', 'team')", name="subject_type"),
     CheckConstraint(f"role IN {ROLES}", name="role"),
-    Index("ix_grants_subject_id", "workspace_id", "subject_type", "subject_id"),
+    Index(
+        "ix_grants_subject_id",
+        "workspace_id",
+        "subject_type",
+        "subject_id",
+        "scope_type",
+        "scope_id",
+    ),
 )
 agents = Table(
     "agents",
@@ -221,7 +228,7 @@ field_permissions = Table(
     _version(),
     CheckConstraint("subject_type IN ('user', 'team', 'role')", name="subject_type"),
     CheckConstraint("level IN ('none', 'read', 'write')", name="level"),
-    Index("ix_field_permissions_table_id", "table_id"),
+    Index("ix_field_permissions_table_id", "table_id", "subject_type", "subject_id"),
     Index("ix_field_permissions_subject_id", "workspace_id", "subject_type", "subject_id"),
 )
 views = Table(

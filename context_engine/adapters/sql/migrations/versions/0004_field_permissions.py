@@ -44,7 +44,11 @@ def upgrade() -> None:
             "field_id", "subject_type", "subject_id", name=op.f("pk_field_permissions")
         ),
     )
-    op.create_index("ix_field_permissions_table_id", "field_permissions", ["table_id"])
+    op.create_index(
+        "ix_field_permissions_table_id",
+        "field_permissions",
+        ["table_id", "subject_type", "subject_id"],
+    )
     op.create_index(
         "ix_field_permissions_subject_id",
         "field_permissions",
@@ -57,7 +61,9 @@ def upgrade() -> None:
     op.create_check_constraint(op.f("ck_fields_reads"), "fields", "jsonb_typeof(reads) = 'array'")
     op.create_index("ix_fields_linked_table_id", "fields", ["linked_table_id"])
     op.create_index(
-        "ix_grants_subject_id", "grants", ["workspace_id", "subject_type", "subject_id"]
+        "ix_grants_subject_id",
+        "grants",
+        ["workspace_id", "subject_type", "subject_id", "scope_type", "scope_id"],
     )
     # What they are made of was not kept: nobody sees them until they are imported again.
     fields = sa.table("fields", sa.column("type", sa.Text()), sa.column("reads"))
