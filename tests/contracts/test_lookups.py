@@ -52,13 +52,6 @@ async def crowd(world: World) -> None:
         for kind, id in who
         for scope, type in some
     ]
-    # The user's own and their teams', on what is not asked for.
-    grants += [
-        {"subject_type": kind, "subject_id": id, "scope_type": "table", "scope_id": table, **HERE}
-        | {"role": "viewer"}
-        for kind, id in (("user", "bob"), ("team", "a"))
-        for table in tables
-    ]
     of = {"table_id": "t0", **HERE}
     rows = {
         t.users: [{"id": id, "name": id} for id in users],

@@ -11,7 +11,7 @@ JSON that may have been edited behind our back comes as text: see `stored`.
 
 from __future__ import annotations
 
-from context_engine.adapters.sql.lookups import GRANT, Statement, each, grants_of
+from context_engine.adapters.sql.lookups import GRANT, GRANTS, Statement, each
 
 _PROJECT = """json_build_object(
     'id', p.id, 'name', p.name, 'status', p.status, 'due_on', p.due_on,
@@ -127,7 +127,8 @@ SELECT json_build_object(
         WHERE m.workspace_id = :workspace_id AND m.user_id = :user_id),
     'team_ids', (SELECT coalesce(json_agg(team_id ORDER BY team_id), '[]') FROM mine),
     'grants', (SELECT coalesce(json_agg({GRANT}), '[]')
-        FROM ({grants_of("subjects", "around", workspace=True)}) g),
+        FROM ({GRANTS}) g WHERE g.scope_type = 'workspace'
+        OR coalesce(g.view_of, g.scope_id) IN (SELECT id FROM around)),
     'named', (SELECT coalesce(json_agg(t.id ORDER BY t.position, t.id), '[]')
         FROM {_NAMED}),
 {coordinates}    'agents', (SELECT coalesce(json_agg(json_build_object(

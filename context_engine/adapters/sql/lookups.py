@@ -65,33 +65,22 @@ def spread(query: str) -> str:
     return f"unnest(ARRAY({query}))"
 
 
-_OF_SUBJECT = """
+_HELD = """
         SELECT * FROM grants WHERE workspace_id = :workspace_id
         AND subject_type = s.subject_type AND subject_id = s.subject_id"""
+_VIEW = "SELECT table_id FROM views WHERE g.scope_type = 'view' AND id = g.scope_id"
 
+GRANTS = f"""
+    SELECT g.*, v.table_id AS view_of FROM {each("subjects s", "g", _HELD)}
+    LEFT JOIN LATERAL ({_VIEW} OFFSET 0) v ON true"""  # noqa: S608 - the parts are constants
+"""A query: the grants in the workspace of `subjects`, rows of subject_type and subject_id.
 
-def grants_of(subjects: str, tables: str, *, workspace: bool) -> str:
-    """A query: the grants of `subjects` on `tables` and their views, and on the workspace.
-
-    `subjects` names rows of subject_type and subject_id, `tables` rows of id. Of tables no grant
-    of others is read, nor any on another table. What subjects hold on views is all read, since to
-    go by the views of a table would take time that tells whether it is there.
-    """
-    kinds = ["('workspace', ARRAY[:workspace_id])"] if workspace else []
-    kinds.append(f"('table', ARRAY(SELECT id FROM {tables}))")  # noqa: S608 - of constants
-    scopes = f"(VALUES {', '.join(kinds)}) k(scope_type, ids)"
-    by_scope = f"{_OF_SUBJECT} AND scope_type = k.scope_type AND scope_id = ANY(k.ids)"
-    placed = each(f"{subjects} s CROSS JOIN {scopes}", "g", by_scope)
-    on_views = each(f"{subjects} s", "g", f"{_OF_SUBJECT} AND scope_type = 'view'")
-    on_views = each(on_views, "v", "SELECT table_id FROM views WHERE id = g.scope_id")
-    return f"""
-    SELECT g.*, NULL AS view_of FROM {placed}
-    UNION ALL SELECT g.*, v.table_id FROM {on_views}
-    WHERE v.table_id IN (SELECT id FROM {tables})"""  # noqa: S608 - of constants
-
+Of theirs alone, however many there are of others; and of all of theirs, not only of those on what
+is asked for: to look for a right on a table would take time that tells whether there is one.
+"""
 
 GRANT = """json_build_object(
         'subject_type', g.subject_type, 'subject_id', g.subject_id,
         'scope_type', g.scope_type, 'scope_id', g.scope_id, 'role', g.role,
         'table_id', g.view_of)"""
-"""A row `g` of `grants_of` as facts tell it."""
+"""A row `g` of `GRANTS` as facts tell it."""

@@ -10,7 +10,7 @@ and the shorter time that a count may take.
 
 from __future__ import annotations
 
-from context_engine.adapters.sql.lookups import GRANT, Statement, each, grants_of, spread
+from context_engine.adapters.sql.lookups import GRANT, GRANTS, Statement, each, spread
 
 _FIELDS = """(
     SELECT coalesce(json_agg(json_build_object(
@@ -101,7 +101,9 @@ WITH RECURSIVE near AS (
 ), subjects AS (
     SELECT 'user' AS subject_type, :user_id AS subject_id
     UNION ALL SELECT 'team', unnest(:team_ids)
-), granted AS MATERIALIZED ({grants_of("subjects", "live", workspace=False)}
+), granted AS MATERIALIZED (
+    SELECT * FROM ({GRANTS}) g WHERE g.scope_type <> 'workspace'
+    AND coalesce(g.view_of, g.scope_id) IN (SELECT id FROM live)
 )
 SELECT (SELECT coalesce(json_agg(json_build_object(
     'id', l.id, 'name', l.name, 'policy_default', l.policy_default, 'policies', {_POLICIES},

@@ -149,14 +149,7 @@ grants = Table(
     CheckConstraint("scope_type IN ('workspace', 'table', 'view')", name="scope_type"),
     CheckConstraint("subject_type IN ('user', 'team')", name="subject_type"),
     CheckConstraint(f"role IN {ROLES}", name="role"),
-    Index(
-        "ix_grants_subject_id",
-        "workspace_id",
-        "subject_type",
-        "subject_id",
-        "scope_type",
-        "scope_id",
-    ),
+    Index("ix_grants_subject_id", "workspace_id", "subject_type", "subject_id"),
 )
 agents = Table(
     "agents",

@@ -61,9 +61,7 @@ def upgrade() -> None:
     op.create_check_constraint(op.f("ck_fields_reads"), "fields", "jsonb_typeof(reads) = 'array'")
     op.create_index("ix_fields_linked_table_id", "fields", ["linked_table_id"])
     op.create_index(
-        "ix_grants_subject_id",
-        "grants",
-        ["workspace_id", "subject_type", "subject_id", "scope_type", "scope_id"],
+        "ix_grants_subject_id", "grants", ["workspace_id", "subject_type", "subject_id"]
     )
     # What they are made of was not kept: nobody sees them until they are imported again.
     fields = sa.table("fields", sa.column("type", sa.Text()), sa.column("reads"))
