@@ -46,7 +46,7 @@ field_permissions = Table(
     metadata,
     of("workspace_id", "workspaces"),
     of("table_id", "tables"),
-    of("field_id", "fields", primary=True),
+    Column("field_id", Text, primary_key=True),
     Column("subject_type", Text, primary_key=True),
     Column("subject_id", Text, primary_key=True),
     Column("level", Text, nullable=False),
@@ -56,6 +56,8 @@ field_permissions = Table(
     Index("ix_field_permissions_table_id", "table_id", "subject_type", "subject_id"),
     Index("ix_field_permissions_subject_id", "workspace_id", "subject_type", "subject_id"),
 )
+"""They outlive a field that an import no longer has: it must not come back without them."""
+
 row_policies = Table(
     "row_policies",
     metadata,

@@ -38,7 +38,7 @@ def upgrade() -> None:
                 name=op.f(f"fk_field_permissions_{one}_id"),
                 ondelete="CASCADE",
             )
-            for one in ("workspace", "table", "field")
+            for one in ("workspace", "table")
         ),
         sa.PrimaryKeyConstraint(
             "field_id", "subject_type", "subject_id", name=op.f("pk_field_permissions")
