@@ -101,6 +101,8 @@ class Fields(Service):
                     "the primary field names the records and stays; rename it", field="fieldId"
                 )
             await tx.connection.execute(delete(f).where(f.c.id == field_id))
+            said = t.field_permissions
+            await tx.connection.execute(delete(said).where(said.c.field_id == field_id))
             await tx.connection.execute(
                 f.update()
                 .where(f.c.workspace_id == workspace_id, f.c.linked_field_id == field_id)

@@ -185,3 +185,18 @@ async def forget(tx: Transaction, workspace_id: str, kind: str, id: str) -> None
     await tx.connection.execute(
         delete(t.grants).where(g.workspace_id == workspace_id, ends[0] == kind, ends[1] == id)
     )
+
+
+async def end_on_views(tx: Transaction, workspace_id: str) -> None:
+    """Removes roles on views that are gone, or restricted no more: they would be ways in again,
+    unsaid, with the view or its restriction. NONE stays, and hides what comes back."""
+    g, v = t.grants.c, t.views.c
+    still = select(v.id).where(v.workspace_id == workspace_id, v.ownership == "restricted")
+    await tx.connection.execute(
+        delete(t.grants).where(
+            g.workspace_id == workspace_id,
+            g.scope_type == "view",
+            g.role != "none",
+            g.scope_id.not_in(still),
+        )
+    )
