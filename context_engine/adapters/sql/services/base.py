@@ -10,7 +10,7 @@ from inspect import iscoroutinefunction, signature
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from context_engine.adapters.sql.services.cells import storable
+from context_engine.adapters.sql.services.texts import storable
 from context_engine.adapters.sql.services.writing import Writer
 from context_engine.errors import InvalidRequest
 from context_engine.models import invalid

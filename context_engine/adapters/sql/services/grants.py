@@ -10,7 +10,7 @@ from context_engine.access import RANK
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows, subjects
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.cells import clean_id
+from context_engine.adapters.sql.services.texts import clean_id
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import GrantChanged, GrantScope, Op, Subject
 from context_engine.errors import InvalidRequest, NotFound, NotPermitted

@@ -17,7 +17,7 @@ from context_engine import access
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.cells import clean_text
+from context_engine.adapters.sql.services.texts import clean_text
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import MessageChanged
 from context_engine.errors import InvalidRequest, NotFound, NotPermitted

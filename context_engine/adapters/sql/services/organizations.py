@@ -9,7 +9,7 @@ from sqlalchemy import delete, select
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rows
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.cells import clean_line
+from context_engine.adapters.sql.services.texts import clean_line
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import OrganizationChanged
 from context_engine.errors import NotFound

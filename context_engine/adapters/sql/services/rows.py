@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import ColumnElement, Row, Table, and_, insert, select, update
 
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services.cells import clean_id, clean_line
+from context_engine.adapters.sql.services.texts import clean_id, clean_line
 from context_engine.adapters.sql.services.writing import Transaction
 from context_engine.errors import Conflict, InvalidRequest, NotFound
 from context_engine.models.input import Locale_, Zone

@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from context_engine.adapters.sql import outbox
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.faults import database_faults
-from context_engine.adapters.sql.services.cells import clean_id
+from context_engine.adapters.sql.services.texts import clean_id
 from context_engine.changes import AnyChange, kind_of
 from context_engine.errors import NotFound, NotYetEnforced, Unavailable
 from context_engine.invalidation import tags_touched
