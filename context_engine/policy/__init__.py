@@ -22,7 +22,7 @@ an adapter compiles what came of it. What cannot be parsed or resolved denies.
 """
 
 from context_engine.policy.checking import check, check_predicate
-from context_engine.policy.days import begins, zone_of
+from context_engine.policy.days import begins
 from context_engine.policy.grammar import (
     MAX_COMPARISONS,
     MAX_DEPTH,
@@ -70,6 +70,7 @@ from context_engine.policy.resolving import (
     resolve,
     until,
 )
+from context_engine.zones import zone_of
 
 __all__ = [
     "MAX_COMPARISONS",

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from context_engine.errors import InvalidRequest
 from context_engine.facts import FieldFacts
 from context_engine.nearest import among
-from context_engine.policy.days import day_of_text, zone_of
+from context_engine.policy.days import day_of_text
 from context_engine.policy.grammar import (
     Address,
     All,
@@ -34,6 +34,7 @@ from context_engine.policy.grammar import (
     links,
 )
 from context_engine.policy.resolving import FieldsOf
+from context_engine.zones import UNKNOWN, zone_of
 
 Kind = Literal["text", "user", "number", "boolean", "date", "list", "users"]
 """What a cell holds: one text, user, number, boolean or day, or a list of texts or users."""
@@ -197,10 +198,7 @@ class _Checker:
                         f"now is a day; {comparison.ref!r} wants {_WANTED[kind]}", field=place
                     )
                 if now.tz is not None and zone_of(now.tz) is None:
-                    raise InvalidRequest(
-                        "unknown time zone; use an IANA name such as 'Europe/Berlin'",
-                        field=f"{place}.now.tz",
-                    )
+                    raise InvalidRequest(UNKNOWN, field=f"{place}.now.tz")
             case OnDay() | Address():
                 raise InvalidRequest("use literal, user, attr or now", field=place)
             case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from pydantic import JsonValue
@@ -22,9 +22,12 @@ Op = Literal["created", "updated", "deleted", "restored"]
 
 
 async def insert_all(
-    tx: Transaction, workspace_id: str, table_id: str, cells: Mapping[str, Mapping[str, JsonValue]]
+    tx: Transaction,
+    workspace_id: str,
+    table_id: str,
+    records: Iterable[tuple[str, Mapping[str, JsonValue]]],
 ) -> None:
-    """Makes records of these cells, by id. The actor is who created them."""
+    """Makes records, each an id with cells. The actor is who created them."""
     new = [
         {
             "id": id,
@@ -34,7 +37,7 @@ async def insert_all(
             "created_by": tx.actor_id,
             "updated_by": tx.actor_id,
         }
-        for id, its in cells.items()
+        for id, its in records
     ]
     if new:
         await tx.connection.execute(insert(t.records), new)

@@ -100,9 +100,8 @@ class Records(Service):
             seen = {field.id for field in table.fields}
             cells_in_sight.demand_fields(own_way(table).writable, sorted(named & seen))
             await _check_users(tx, workspace_id, known, checked)
-            await record_rows.insert_all(
-                tx, workspace_id, table_id, dict(zip(ids, checked, strict=True))
-            )
+            new = zip(ids, checked, strict=True)
+            await record_rows.insert_all(tx, workspace_id, table_id, new)
             for field_id, targets in _links_of(ids, records).items():
                 await write_links(tx, workspace_id, table, field_id, targets)
             record_rows.tell(tx, workspace_id, table_id, ids, "created")
