@@ -17,7 +17,8 @@ from context_engine.zones import zone_of
 
 NONE_HERE = (
     "localtime", "LocalTime", "posixrules", "Factory", "right/UTC", "posix/UTC",
-    "Posix/Europe/Oslo", "Mars/Base", "", "America", "../../etc/localtime", "Europe/../UTC", "UTC\x00", "x" * 65, "é",
+    "Posix/Europe/Oslo", "Mars/Base", "", "America", "../../etc/localtime", "Europe/../UTC",
+    "UTC\x00", "x" * 65, "é",
 )  # fmt: skip
 DUE = FieldFacts(id="due", name="Due", type="date", primary=False)
 

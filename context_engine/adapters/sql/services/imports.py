@@ -34,6 +34,8 @@ class Imported:
 
 
 class Imports(Service):
+    most_items = None
+
     async def load(
         self,
         actor_id: str,
@@ -104,7 +106,7 @@ async def _users(tx: Transaction, new: NewWorkspace) -> Users:
     told |= {view.owner_email for view in new.views}
     wanted = {email: emails.normal(email) for email in told if email}
     u = t.users.c
-    query = select(u.email_norm, u.id).where(u.email_norm.in_(set(wanted.values())))
+    query = select(u.email_norm, u.id).where(rows.among(u.email_norm, set(wanted.values())))
     known = {row.email_norm: row.id for row in await tx.connection.execute(query)}
     return {email: known.get(norm) for email, norm in wanted.items()}
 
@@ -125,7 +127,7 @@ async def _clear(tx: Transaction, new: NewWorkspace) -> Sequence[Row[Any]]:
     tasks = (await tx.connection.execute(on_rows)).all()
     await tx.connection.execute(delete(t.records).where(t.records.c.workspace_id == new.id))
     for table, ids in held:
-        gone = ~table.c.id.in_(list(ids))
+        gone = rows.outside(table.c.id, list(ids))
         await tx.connection.execute(delete(table).where(table.c.workspace_id == new.id, gone))
     # Another field may be primary now, and at no time may two be.
     fields = t.fields
@@ -176,7 +178,8 @@ async def _put(
     if not values:
         return
     foreign = select(table.c.id).where(
-        table.c.id.in_([value["id"] for value in values]), table.c.workspace_id != workspace_id
+        rows.among(table.c.id, [str(value["id"]) for value in values]),
+        table.c.workspace_id != workspace_id,
     )
     if (taken := (await tx.connection.execute(foreign.limit(1))).scalar_one_or_none()) is not None:
         raise Conflict(f"{taken!r} is an id of another workspace; say another --workspace")

@@ -17,6 +17,7 @@ from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells_in_sight import seen_records, table_to_edit
 from context_engine.adapters.sql.services.dependents import tell_field
+from context_engine.adapters.sql.services.texts import bounded
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import (
     MAX_IDS,
@@ -26,6 +27,11 @@ from context_engine.changes import (
 )
 from context_engine.errors import InvalidRequest, NotPermitted
 from context_engine.facts import FieldFacts
+
+MOST = 1_000
+"""Most records whose links are set in one call."""
+MOST_LINKS = 10_000
+"""Most links of one field in one call."""
 
 Targets = Mapping[str, Sequence[str]]
 """For each record, the records that it shall link to."""
@@ -83,7 +89,8 @@ class Links(Service):
     async def set_many(
         self, actor_id: str, workspace_id: str, table_id: str, field_id: str, targets: Targets
     ) -> tuple[Written, ...]:
-        """Replaces what several records link to; all of them must be in the actor's sight."""
+        """Replaces what at most 1,000 records link to; all of them must be in the actor's sight."""
+        bounded(targets, "targets", most=MOST)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await table_to_edit(tx, workspace_id, table_id)
             seen = await seen_records(tx, table, targets, lock=True)
@@ -152,6 +159,10 @@ async def write_links(
     field = link_field(table, field_id)
     linked_table_id = cast("str", field.linked_table_id)
     wanted = {record: list(dict.fromkeys(to)) for record, to in targets.items()}
+    if sum(map(len, wanted.values())) > MOST_LINKS:
+        raise InvalidRequest(
+            f"more than {MOST_LINKS:,} links; send several calls", field=f"links.{field_id}"
+        )
     if field.cardinality == "one" and any(len(to) > 1 for to in wanted.values()):
         raise InvalidRequest("takes one record; link to one", field=f"links.{field_id}")
     linked = await rights.table_in_sight(tx, workspace_id, linked_table_id)
@@ -202,7 +213,7 @@ async def _remove(
     if back is not None:
         sides.append((back, links.to_record_id, links.from_record_id))
     for side, near, far in sides:
-        gone = delete(t.links).where(links.field_id == side, near.in_(ids))
+        gone = delete(t.links).where(links.field_id == side, rows.among(near, ids))
         if within is not None:
             gone = gone.where(far.in_(select(t.records.c.id).where(rows_of(within))))
         await tx.connection.execute(gone)
@@ -222,7 +233,7 @@ async def _touch(tx: Transaction, record_ids: Collection[str]) -> dict[str, int]
     r = t.records.c
     changed = await tx.connection.execute(
         update(t.records)
-        .where(r.id.in_(list(record_ids)))
+        .where(rows.among(r.id, record_ids))
         .values(version=r.version + 1, updated_by=tx.actor_id, updated_at=func.now())
         .returning(r.id, r.version)
     )

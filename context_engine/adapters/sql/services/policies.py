@@ -136,7 +136,7 @@ async def _check_teams(
     if not wanted:
         return
     query = select(t.teams.c.id).where(
-        t.teams.c.workspace_id == workspace_id, t.teams.c.id.in_(wanted)
+        t.teams.c.workspace_id == workspace_id, rows.among(t.teams.c.id, wanted)
     )
     if missing := wanted - set((await tx.connection.execute(query)).scalars()):
         raise InvalidRequest(

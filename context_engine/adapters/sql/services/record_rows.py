@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from context_engine.access import VisibleTable
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.rows import held_by
+from context_engine.adapters.sql.services import rows
 from context_engine.adapters.sql.services.cells_in_sight import own_way
 from context_engine.adapters.sql.services.links import chunks
 from context_engine.adapters.sql.services.writing import Transaction
@@ -82,7 +83,7 @@ async def deleted(
     """
     r = t.records.c
     gone = and_(r.table_id == table.id, r.deleted_at.is_not(None), held_by(own_way(table)))
-    query = select(r.id, r.version).where(r.id.in_(record_ids), gone).order_by(r.id)
+    query = select(r.id, r.version).where(rows.among(r.id, record_ids), gone).order_by(r.id)
     found = await tx.connection.execute(query.with_for_update())
     versions: dict[str, int] = {row.id: row.version for row in found}
     for record_id in record_ids:
@@ -95,7 +96,7 @@ async def set_deleted(tx: Transaction, record_ids: Sequence[str], *, deleted: bo
     r = t.records.c
     await tx.connection.execute(
         update(t.records)
-        .where(r.id.in_(record_ids))
+        .where(rows.among(r.id, record_ids))
         .values(
             deleted_at=func.now() if deleted else None,
             version=r.version + 1,

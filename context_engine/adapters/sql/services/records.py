@@ -17,11 +17,12 @@ from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells import WRITTEN, FieldSpec, check_cells, users_in
 from context_engine.adapters.sql.services.cells_in_sight import own_way
 from context_engine.adapters.sql.services.links import write_links
+from context_engine.adapters.sql.services.texts import bounded
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.errors import InvalidRequest
 
 MOST = 1_000
-"""Most records in one call."""
+"""Most records in one call, written or listed."""
 
 Cells = Mapping[str, JsonValue]
 """Values by field id; in an update, None empties the cell."""
@@ -57,7 +58,9 @@ class Records(Service):
         limit: int = 20,
         after: str | None = None,
     ) -> Sequence[Record]:
-        """The records in the actor's sight, by id, `after` one of them."""
+        """At most `limit` records in the actor's sight, by id, `after` one of them."""
+        if not 1 <= limit <= MOST:
+            raise InvalidRequest(f"write a number from 1 to {MOST:,}", field="limit")
         r = t.records.c
         async with self._writer.transaction(actor_id) as tx:
             table = await rights.seen_table(tx, workspace_id, table_id)
@@ -90,7 +93,7 @@ class Records(Service):
         self, actor_id: str, workspace_id: str, table_id: str, records: Sequence[NewRecord]
     ) -> tuple[Written, ...]:
         """Makes at most 1,000 records, all or none. The actor is who created them."""
-        _bounded(records)
+        bounded(records, "records", most=MOST)
         ids = [rows.given_or_new(record.id) for record in records]
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await rights.on_table(tx, workspace_id, table_id, "editor")
@@ -134,7 +137,7 @@ class Records(Service):
         expected_versions: Mapping[str, int] | None = None,
     ) -> tuple[Written, ...]:
         """Updates at most 1,000 records, all or none."""
-        _bounded(changes)
+        bounded(changes, "changes", most=MOST)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await cells_in_sight.table_to_edit(tx, workspace_id, table_id)
             seen = await cells_in_sight.seen_records(tx, table, changes, lock=True)
@@ -161,7 +164,7 @@ class Records(Service):
         expected_version: int | None = None,
     ) -> tuple[Written, ...]:
         """Takes records out of sight; `restore` brings them back with their cells and links."""
-        _bounded(record_ids)
+        bounded(record_ids, "recordIds", most=MOST)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await rights.on_table(tx, workspace_id, table_id, "editor")
             seen = await cells_in_sight.own_records(tx, table, record_ids)
@@ -175,18 +178,13 @@ class Records(Service):
         self, actor_id: str, workspace_id: str, table_id: str, record_ids: Sequence[str]
     ) -> tuple[Written, ...]:
         """Brings deleted records back that the actor's role on the table would show."""
-        _bounded(record_ids)
+        bounded(record_ids, "recordIds", most=MOST)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await rights.on_table(tx, workspace_id, table_id, "editor")
             versions = await record_rows.deleted(tx, table, record_ids)
             await record_rows.set_deleted(tx, record_ids, deleted=False)
             record_rows.tell(tx, workspace_id, table_id, list(record_ids), "restored")
         return tuple(tx.written(id, versions[id] + 1) for id in record_ids)
-
-
-def _bounded(batch: Sequence[object] | Mapping[str, object]) -> None:
-    if len(batch) > MOST:
-        raise InvalidRequest(f"more than {MOST}; send several calls", field="records")
 
 
 def _record(table: VisibleTable, row: Row[Any]) -> Record:

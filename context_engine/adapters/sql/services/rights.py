@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import select
 
+from context_engine import access
 from context_engine.access import RANK, VisibleScope, VisibleTable
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.reads import SqlReads
@@ -105,6 +106,26 @@ def demand(held: Role, needed: Role, where: str) -> None:
             f"this takes the role {needed} on {where}, and the actor's is {held};"
             " ask an admin of the workspace"
         )
+
+
+async def own_role(tx: Transaction, workspace_id: str, table_id: str) -> Role:
+    """The role by which the actor holds the table's own way; none of a table that is missing.
+
+    By one statement, whether the table is there, in sight or neither.
+    """
+    at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, table_ids=(table_id,))
+    facts = await SqlReads.within(tx.connection).facts(at, tail=0)
+    return access.own_role(facts, workspace_id, table_id)
+
+
+async def view_in_sight(
+    tx: Transaction, workspace_id: str, view_id: str
+) -> tuple[VisibleScope, VisibleTable | None]:
+    """The actor's scope, and the table of the view; None for a view that is out of sight or
+    missing, which take the same statements. Raises `NotFound` for the workspace."""
+    at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, view_id=view_id)
+    seen = await visible(SqlReads.within(tx.connection), at)
+    return seen, seen.view_table
 
 
 async def tables_in_sight(tx: Transaction, workspace_id: str) -> tuple[VisibleTable, ...]:

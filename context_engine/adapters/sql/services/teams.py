@@ -48,14 +48,12 @@ class Teams(Service):
         Policies that name it name nobody from then on.
         """
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
-            await rights.in_workspace(tx, workspace_id, "admin", team_id=team_id)
+            await rights.in_workspace(tx, workspace_id, "admin")
+            version = await _raise(tx, workspace_id, team_id, None)
             _tell(tx, workspace_id, team_id, "deleted", await _member_ids(tx, team_id))
             await grants.forget(tx, workspace_id, "team", team_id)
             await field_permissions.forget(tx, workspace_id, "team", team_id)
-            gone = await tx.connection.execute(
-                delete(t.teams).where(t.teams.c.id == team_id).returning(t.teams.c.version)
-            )
-            version = gone.scalar_one()
+            await tx.connection.execute(delete(t.teams).where(t.teams.c.id == team_id))
         return tx.written(team_id, version)
 
     async def add_member(

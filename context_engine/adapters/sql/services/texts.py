@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sized
 
 from pydantic import JsonValue
 
@@ -74,6 +75,12 @@ def clean_ids(value: JsonValue, place: str) -> list[str]:
     """Distinct ids, in the order given; one id alone stands for a list of one."""
     items = items_of(value, place) if isinstance(value, list) else [value]
     return list(dict.fromkeys(clean_id(item, place) for item in items))
+
+
+def bounded(given: Sized, place: str, *, most: int = MANY) -> None:
+    """Raises `InvalidRequest` for more than `most` of what one call may name."""
+    if len(given) > most:
+        raise InvalidRequest(f"more than {most:,}; send fewer in one call", field=place)
 
 
 def items_of(value: JsonValue, place: str) -> list[JsonValue]:
