@@ -27,7 +27,7 @@ ATTR: JsonValue = {"attr": {"table": "u", "keyField": "who", "valueField": "land
 
 @pytest.fixture
 async def house(database: AsyncEngine, cache: RedisCache) -> House:
-    services = DomainServices(database, cache)
+    services = DomainServices(database, cache, ids_as_given=True)
     await furnish(services)
     return House(database, services, engine_over(database, cache))
 

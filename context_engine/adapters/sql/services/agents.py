@@ -30,7 +30,7 @@ class Agents(Service):
         id: str | None = None,
     ) -> Written:
         """`table_ids`: the tables it may touch; None for all that its user may."""
-        agent_id = rows.given_or_new(id)
+        agent_id = self._writer.id_for(id, actor_id, workspace_id)
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
             await rights.in_workspace(tx, workspace_id, "admin")
             await _check_tables(tx, workspace_id, table_ids)

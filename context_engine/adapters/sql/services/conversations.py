@@ -50,7 +50,7 @@ class Conversations(Service):
         id: str | None = None,
     ) -> Written:
         """Opens a conversation between its maker and other active members."""
-        conversation_id = rows.given_or_new(id)
+        conversation_id = self._writer.id_for(id, actor_id, workspace_id)
         bounded(participant_ids, "participantIds")
         users = list(dict.fromkeys((actor_id, *participant_ids)))
         async with self._writer.transaction(actor_id, workspace_id) as tx:

@@ -13,6 +13,7 @@ from context_engine import emails
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import copying, rows
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.texts import given_or_new
 from context_engine.adapters.sql.services.writing import Transaction, Written, lock_workspace
 from context_engine.changes import MemberChanged, WorkspaceChanged
 from context_engine.errors import Conflict
@@ -90,7 +91,7 @@ async def _open(tx: Transaction, new: NewWorkspace, admin_id: str, *, replace: b
             )
         await lock_workspace(tx.connection, new.id, exclusive=True)
         return True
-    user = {"id": rows.given_or_new(admin_id), "name": admin_id}
+    user = {"id": given_or_new(admin_id), "name": admin_id}
     await tx.connection.execute(upsert(t.users).values(user).on_conflict_do_nothing())
     await rows.add(tx, t.workspaces, id=new.id, name=rows.named(new.name))
     await rows.add(tx, t.members, workspace_id=new.id, user_id=admin_id, role="admin")

@@ -57,15 +57,16 @@ class Links(Service):
         """
         if cardinality not in ("one", "many"):
             raise InvalidRequest("use one or many", field="cardinality")
-        field_id = rows.given_or_new(id)
-        other_id = rows.given_or_new(back_id) if back_name is not None else None
+        field_id = self._writer.id_for(id, actor_id, workspace_id, table_id)
+        there = (actor_id, workspace_id, linked_table_id)
+        other_id = None if back_name is None else self._writer.id_for(back_id, *there)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             await rights.on_table(tx, workspace_id, table_id, "builder")
             await rights.on_table(
                 tx, workspace_id, linked_table_id, "viewer" if other_id is None else "builder"
             )
-            there = (table_id, linked_table_id, other_id, cardinality)
-            await _add_field(tx, workspace_id, field_id, name, *there)
+            near = (table_id, linked_table_id, other_id, cardinality)
+            await _add_field(tx, workspace_id, field_id, name, *near)
             if other_id is not None and back_name is not None:
                 back = (linked_table_id, table_id, field_id, "many")
                 await _add_field(tx, workspace_id, other_id, back_name, *back)

@@ -55,7 +55,7 @@ class Messages(Service):
         """
         bounded(table_ids, "tableIds", most=MAX_TABLES)
         bounded(agent_stack, "agentStack", most=MAX_AGENTS)
-        message_id = rows.given_or_new(id)
+        message_id = self._writer.id_for(id, actor_id, workspace_id, conversation_id)
         text = clean_text(content, "content", chars=MESSAGE_CHARS)
         of_tool = _check_shape(role, text, tool_calls, tool_call_id, table_ids)
         async with self._writer.transaction(actor_id, workspace_id) as tx:

@@ -32,7 +32,7 @@ class Projects(Service):
         id: str | None = None,
     ) -> Written:
         """`due_on` is an ISO date. The maker of a project is its first member."""
-        project_id = rows.given_or_new(id)
+        project_id = self._writer.id_for(id, actor_id, workspace_id)
         bounded(member_ids, "memberIds")
         member_ids = list(dict.fromkeys((actor_id, *member_ids)))
         async with self._writer.transaction(actor_id, workspace_id) as tx:

@@ -94,7 +94,8 @@ class Records(Service):
     ) -> tuple[Written, ...]:
         """Makes at most 1,000 records, all or none. The actor is who created them."""
         bounded(records, "records", most=MOST)
-        ids = [rows.given_or_new(record.id) for record in records]
+        here = (actor_id, workspace_id, table_id)
+        ids = [self._writer.id_for(record.id, *here) for record in records]
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await rights.on_table(tx, workspace_id, table_id, "editor")
             known = await _values(tx, table)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from typing import Any, cast
-from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import (
@@ -24,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services.texts import clean_id, clean_line
+from context_engine.adapters.sql.services.texts import clean_line
 from context_engine.adapters.sql.services.writing import Transaction
 from context_engine.errors import Conflict, InvalidRequest, NotFound
 from context_engine.models.input import Locale_, Zone
@@ -35,11 +34,6 @@ NAME_CHARS = 500
 
 _zone: TypeAdapter[str] = TypeAdapter(Zone)
 _locale: TypeAdapter[str] = TypeAdapter(Locale_)
-
-
-def given_or_new(id: str | None) -> str:
-    """The id that the caller chose, checked, else a fresh one."""
-    return uuid4().hex if id is None else clean_id(id, "id")
 
 
 def named(name: str, field: str = "name") -> str:

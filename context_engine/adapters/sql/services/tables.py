@@ -57,7 +57,8 @@ class Tables(Service):
         primary_name: str = "Name",
     ) -> Written:
         """Makes a table with its primary field, a text that names each record."""
-        table_id, field_id = rows.given_or_new(id), rows.given_or_new(primary_id)
+        table_id = self._writer.id_for(id, actor_id, workspace_id)
+        field_id = self._writer.id_for(primary_id, actor_id, workspace_id, table_id)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             await rights.in_workspace(tx, workspace_id, "builder")
             count = select(func.count()).where(t.tables.c.workspace_id == workspace_id)

@@ -30,7 +30,7 @@ class Tasks(Service):
         id: str | None = None,
     ) -> Written:
         """`table_id` and `record_id` tie the task to a row. Status `done` closes it."""
-        task_id = rows.given_or_new(id)
+        task_id = self._writer.id_for(id, actor_id, workspace_id)
         if (table_id is None) != (record_id is None):
             raise InvalidRequest("give tableId and recordId, or neither", field="recordId")
         async with self._writer.transaction(actor_id, workspace_id) as tx:

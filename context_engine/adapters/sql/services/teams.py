@@ -18,7 +18,7 @@ class Teams(Service):
     async def create(
         self, actor_id: str, workspace_id: str, *, name: str, id: str | None = None
     ) -> Written:
-        team_id = rows.given_or_new(id)
+        team_id = self._writer.id_for(id, actor_id, workspace_id)
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
             await rights.in_workspace(tx, workspace_id, "admin")
             await rows.add(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sized
+from uuid import uuid4
 
 from pydantic import JsonValue
 
@@ -69,6 +70,11 @@ def clean_id(value: JsonValue, place: str) -> str:
 
 def _printable(value: str) -> bool:
     return all(ord(c) >= 0x20 and c != "\x7f" and not "\ud800" <= c <= "\udfff" for c in value)
+
+
+def given_or_new(id: str | None) -> str:
+    """The id that the caller chose, checked, else a fresh one."""
+    return uuid4().hex if id is None else clean_id(id, "id")
 
 
 def clean_ids(value: JsonValue, place: str) -> list[str]:

@@ -7,6 +7,8 @@ served what was true before it. The outbox repeats the mark, in case this proces
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from context_engine.adapters.sql import outbox
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.faults import database_faults
-from context_engine.adapters.sql.services.texts import clean_id
+from context_engine.adapters.sql.services.texts import clean_id, given_or_new
 from context_engine.changes import AnyChange, kind_of
 from context_engine.errors import NotFound, NotYetEnforced, Unavailable
 from context_engine.invalidation import tags_touched
@@ -101,9 +103,30 @@ class Transaction:
 class Writer:
     """Opens transactions and sees each one through to its marks."""
 
-    def __init__(self, database: AsyncEngine, cache: Marker, *, mark_seconds: float = 2.0) -> None:
-        """`mark_seconds`: how long a change of access tries to mark before it is reported."""
+    def __init__(
+        self,
+        database: AsyncEngine,
+        cache: Marker,
+        *,
+        mark_seconds: float = 2.0,
+        ids_as_given: bool = False,
+    ) -> None:
+        """As `DomainServices`."""
         self._database, self._cache, self._mark_seconds = database, cache, mark_seconds
+        self._ids_as_given = ids_as_given
+
+    def id_for(self, given: str | None, actor_id: str, workspace_id: str, *within: str) -> str:
+        """The id of what an actor makes in a workspace, in a table of it and so on.
+
+        Ids are one name space for all. Were a given one taken as it is, whoever gives it would
+        learn that something has it, hidden or not: so it is made the actor's own, of that place,
+        and is taken only by what the same actor made there by the same id. Another try of the
+        same create makes nothing twice.
+        """
+        if given is None or self._ids_as_given:
+            return given_or_new(given)
+        own = json.dumps([workspace_id, *within, actor_id, clean_id(given, "id")])
+        return hashlib.sha256(own.encode()).hexdigest()[:32]
 
     @asynccontextmanager
     async def transaction(
