@@ -55,6 +55,7 @@ from context_engine.policy.grammar import (
     parse,
     parse_policies,
 )
+from context_engine.policy.kinds import ChoiceField
 from context_engine.policy.naming import (
     fields_read,
     lacking,
@@ -79,6 +80,7 @@ __all__ = [
     "All",
     "Any_",
     "AttrLookup",
+    "ChoiceField",
     "Cmp",
     "Comparison",
     "FieldsOf",

@@ -118,6 +118,7 @@ async def _checked(
     """The policies as stored: subjects exist, and all that is named is in the actor's sight."""
     seen = await rules.seen_fields(tx, workspace_id, table, [one.pred for one in wanted.policies])
     checked = policy.check(wanted, table.id, seen.get)
+    _check_default(table, wanted)
     for index, one in enumerate(wanted.policies):
         place = f"policies.{index}.subjects"
         for number, subject in enumerate(one.subjects):
@@ -127,6 +128,18 @@ async def _checked(
         await rows.active_members(tx, workspace_id, named["user"], place)
         await _check_teams(tx, workspace_id, named["team"], place)
     return checked
+
+
+def _check_default(table: VisibleTable, wanted: policy.TablePolicies) -> None:
+    """Under `deny_all` something has to open rows: a permissive policy, or a restricted view."""
+    opened = any(one.mode == "permissive" for one in wanted.policies)
+    opened = opened or any(view.facts.ownership == "restricted" for view in table.views)
+    if wanted.default == "deny_all" and not opened:
+        raise InvalidRequest(
+            "deny_all shows nobody a row without a permissive policy or a restricted view;"
+            " add one, or use show_all",
+            field="default",
+        )
 
 
 async def _check_teams(
