@@ -24,7 +24,7 @@ from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.faults import database_faults
 from context_engine.adapters.sql.services.texts import clean_id, given_or_new
 from context_engine.changes import AnyChange, kind_of
-from context_engine.errors import NotFound, NotYetEnforced, Unavailable
+from context_engine.errors import NotYetEnforced, Unavailable
 from context_engine.invalidation import tags_touched
 from context_engine.keys import Tag
 from context_engine.ports import Marked
@@ -138,7 +138,7 @@ class Writer:
         change between check and commit; `exclusive` by what changes rights. So two who remove
         each other's ADMIN come one after the other.
 
-        Raises `NotFound` for the workspace, `Conflict` for a name that is taken or a deadlock
+        Raises `Conflict` for a name that is taken or a deadlock
         lost, `Unavailable` when the database is away, and after the commit `NotYetEnforced` for
         a change of access whose mark does not stand.
         """
@@ -187,9 +187,12 @@ class Writer:
 async def lock_workspace(
     connection: AsyncConnection, workspace_id: str, *, exclusive: bool
 ) -> None:
-    """Locks a workspace's row until the commit. Raises `NotFound`."""
+    """Locks a workspace's row until the commit.
+
+    One that is missing is found so by whoever looks for the actor's membership: after the same
+    statements as one that is not the actor's.
+    """
     query = select(t.workspaces.c.id).where(t.workspaces.c.id == workspace_id)
     # NO KEY: rows that refer to the workspace may still be written by others.
     lock = query.with_for_update(key_share=True) if exclusive else query.with_for_update(read=True)
-    if (await connection.execute(lock)).first() is None:
-        raise NotFound("workspace", workspace_id)
+    await connection.execute(lock)
