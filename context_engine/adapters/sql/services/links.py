@@ -169,7 +169,7 @@ async def write_links(
     linked = await rights.table_in_sight(tx, workspace_id, linked_table_id)
     if linked is None:  # its id is not told
         raise NotPermitted(f"link field {field_id!r} leads out of the actor's sight")
-    joined = {to for ids in wanted.values() for to in ids}
+    joined = dict.fromkeys(to for ids in wanted.values() for to in ids)
     await seen_records(tx, linked, joined)
     back = field.linked_field_id
     await _remove(tx, field_id, back, wanted, None if field.cardinality == "one" else linked)
@@ -179,7 +179,7 @@ async def write_links(
         values += [_link(workspace_id, back, b, a) for a, b in pairs]
     if values:
         await tx.connection.execute(insert(t.links), values)
-    for chunk in chunks([*wanted, *sorted(joined - set(wanted))]):
+    for chunk in chunks([*wanted, *sorted(joined.keys() - wanted.keys())]):
         tx.record(
             LinksChanged(
                 workspace_id=workspace_id,
