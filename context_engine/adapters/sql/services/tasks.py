@@ -109,7 +109,8 @@ async def _seen(
 ) -> tuple[VisibleScope, bool]:
     """The scope of a task whose project and row the actor sees, locked against other writers; and
     whether its title is in sight, as the primary field of its row is."""
-    await rows.find(tx, t.tasks, t.tasks.c.id == task_id, lock=True)
+    here = (t.tasks.c.workspace_id == workspace_id, t.tasks.c.id == task_id)
+    await rows.find(tx, t.tasks, *here, lock=True)
     try:
         seen = await rights.in_workspace(
             tx, workspace_id, "editor", task_id=task_id, project_id=project_id
