@@ -70,7 +70,7 @@ async def test_hidden_reads_as_missing_to_every_service(
     assert not apart
 
 
-READS_OF_ALL = {"members.list", "tables.list", "conversations.list"}
+READS_OF_ALL = {"members.list", "tables.list", "conversations.list", "listings.teams"}
 """What names nothing but the workspace."""
 
 

@@ -312,6 +312,8 @@ async def test_an_admin_takes_a_personal_view_from_its_owner(services: DomainSer
             await _on_view(services, who, "buds", subject_id=BUD)
         await _on_view(services, who, "buds", subject_id=BUD, role="none")
         assert not await sees()
+        (listed,) = await services.listings.grants(who, "w", view_id="buds")
+        assert listed in await services.listings.grants(who, "w", table_id="tbl")
         with pytest.raises(NotFound, match="view 'buds'"):
             await services.views.update(BUD, "w", "tbl", "buds", name="X")
         await services.grants.remove(

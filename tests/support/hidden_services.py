@@ -132,6 +132,11 @@ CASES: dict[str, tuple[str, Call]] = {
     )),
     "grants.remove": (BUD, lambda s, a, w, x: ungrant(s, a, w, "view", f"{x}-restricted")),
     "grants.remove table": (BUD, lambda s, a, w, x: ungrant(s, a, w, "table", f"{x}-table")),
+    "listings.grants": (BUD, lambda s, a, w, x: s.listings.grants(a, w, table_id=f"{x}-table")),
+    "listings.grants view": (
+        BUD, lambda s, a, w, x: s.listings.grants(a, w, view_id=f"{x}-personal")
+    ),
+    "listings.teams": (NED, lambda s, a, w, x: s.listings.teams(a, w)),
     "agents.create": (
         BUD, lambda s, a, w, x: s.agents.create(
             a, w, name="A", max_role="viewer", table_ids=[f"{x}-table"]
@@ -193,6 +198,7 @@ CASES: dict[str, tuple[str, Call]] = {
     ),
     "views.delete": (BUD, lambda s, a, w, x: s.views.delete(a, w, "tbl", f"{x}-restricted")),
     "policies.get": (BUD, lambda s, a, w, x: s.policies.get(a, w, f"{x}-table")),
+    "policies.versioned": (BUD, lambda s, a, w, x: s.policies.versioned(a, w, f"{x}-table")),
     "policies.set": (BUD, lambda s, a, w, x: s.policies.set(a, w, f"{x}-table", {})),
     "policies.set looked up": (TABLE_ADMIN, lambda s, a, w, x: s.policies.set(
         a, w, "tbl", rules(looked_up(f"{x}-table", f"{x}-table-field"))
