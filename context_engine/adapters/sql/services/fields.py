@@ -29,7 +29,7 @@ class Fields(Service):
         id: str | None = None,
     ) -> Written:
         """`options`: `choices` of a select or multi_select, `multiple` of a user field."""
-        field_id = rows.given_or_new(id)
+        field_id = self._writer.id_for(id, actor_id, workspace_id, table_id)
         if type == "link":
             raise InvalidRequest("a link field is made by links.create", field="type")
         stored = check_options(type, options or {})

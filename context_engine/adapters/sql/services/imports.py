@@ -13,6 +13,7 @@ from context_engine import emails
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import copying, grants, rows
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.texts import given_or_new
 from context_engine.adapters.sql.services.writing import Transaction, Written, lock_workspace
 from context_engine.changes import MemberChanged, WorkspaceChanged
 from context_engine.errors import Conflict
@@ -34,6 +35,8 @@ class Imported:
 
 
 class Imports(Service):
+    most_items = None
+
     async def load(
         self,
         actor_id: str,
@@ -90,7 +93,7 @@ async def _open(tx: Transaction, new: NewWorkspace, admin_id: str, *, replace: b
             )
         await lock_workspace(tx.connection, new.id, exclusive=True)
         return True
-    user = {"id": rows.given_or_new(admin_id), "name": admin_id}
+    user = {"id": given_or_new(admin_id), "name": admin_id}
     await tx.connection.execute(upsert(t.users).values(user).on_conflict_do_nothing())
     await rows.add(tx, t.workspaces, id=new.id, name=rows.named(new.name))
     await rows.add(tx, t.members, workspace_id=new.id, user_id=admin_id, role="admin")
@@ -106,7 +109,7 @@ async def _users(tx: Transaction, new: NewWorkspace) -> Users:
     told |= {view.owner_email for view in new.views}
     wanted = {email: emails.normal(email) for email in told if email}
     u = t.users.c
-    query = select(u.email_norm, u.id).where(u.email_norm.in_(set(wanted.values())))
+    query = select(u.email_norm, u.id).where(rows.among(u.email_norm, set(wanted.values())))
     known = {row.email_norm: row.id for row in await tx.connection.execute(query)}
     return {email: known.get(norm) for email, norm in wanted.items()}
 
@@ -126,7 +129,7 @@ async def _clear(tx: Transaction, new: NewWorkspace) -> Sequence[Row[Any]]:
     await tx.connection.execute(delete(t.records).where(t.records.c.workspace_id == new.id))
     await tx.connection.execute(
         table.update()
-        .where(table.c.workspace_id == new.id, ~table.c.trashed, ~table.c.id.in_(here))
+        .where(table.c.workspace_id == new.id, ~table.c.trashed, rows.outside(table.c.id, here))
         .values(trashed=True, version=table.c.version + 1)
     )
     held: Sequence[tuple[Table, Iterable[str]]] = (
@@ -134,7 +137,7 @@ async def _clear(tx: Transaction, new: NewWorkspace) -> Sequence[Row[Any]]:
         (t.views, (one.id for one in new.views)),
     )
     for part, ids in held:
-        gone = (part.c.table_id.in_(here), ~part.c.id.in_(list(ids)))
+        gone = (rows.among(part.c.table_id, here), rows.outside(part.c.id, list(ids)))
         await tx.connection.execute(delete(part).where(part.c.workspace_id == new.id, *gone))
     # Another field may be primary now, and at no time may two be.
     fields = t.fields
@@ -187,7 +190,8 @@ async def _put(
     if not values:
         return
     foreign = select(table.c.id).where(
-        table.c.id.in_([value["id"] for value in values]), table.c.workspace_id != workspace_id
+        rows.among(table.c.id, [str(value["id"]) for value in values]),
+        table.c.workspace_id != workspace_id,
     )
     if (taken := (await tx.connection.execute(foreign.limit(1))).scalar_one_or_none()) is not None:
         raise Conflict(f"{taken!r} is an id of another workspace; say another --workspace")
