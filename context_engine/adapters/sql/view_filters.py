@@ -22,7 +22,8 @@ from typing import assert_never
 from context_engine import policy
 from context_engine import view_filters as f
 from context_engine import view_values as v
-from context_engine.adapters.sql.cells import time_on_day, true_only
+from context_engine.adapters.sql import days
+from context_engine.adapters.sql.cells import true_only
 from context_engine.adapters.sql.predicates import Binds, predicate_sql
 
 
@@ -213,7 +214,7 @@ class _Compiler(_Values):
         def reached(day: date) -> str:
             if of_time:
                 on = policy.OnDay(day=day, tz=test.days.tz)
-                return time_on_day("d.at", "gte", on, self._binds)
+                return days.compared("d.at", "gte", on, self._binds)
             return f"d.at >= {self._binds.text(day.isoformat())}"
 
         match test.op:
