@@ -22,7 +22,7 @@ an adapter compiles what came of it. What cannot be parsed or resolved denies.
 """
 
 from context_engine.policy.checking import check, check_predicate
-from context_engine.policy.days import begins, zone_of
+from context_engine.policy.days import begins
 from context_engine.policy.grammar import (
     MAX_COMPARISONS,
     MAX_DEPTH,
@@ -57,6 +57,7 @@ from context_engine.policy.grammar import (
     parse_policies,
 )
 from context_engine.policy.kept import parse_policy, parse_stored
+from context_engine.policy.kinds import ChoiceField
 from context_engine.policy.naming import (
     fields_read,
     lacking,
@@ -71,6 +72,7 @@ from context_engine.policy.resolving import (
     resolve,
     until,
 )
+from context_engine.zones import zone_of
 
 __all__ = [
     "MAX_COMPARISONS",
@@ -79,6 +81,7 @@ __all__ = [
     "All",
     "Any_",
     "AttrLookup",
+    "ChoiceField",
     "Cmp",
     "Comparison",
     "FieldsOf",

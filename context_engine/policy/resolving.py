@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from context_engine import emails
 from context_engine.facts import FieldFacts
-from context_engine.policy.days import day_of, day_of_text, next_day_of, zone_of
+from context_engine.policy.days import day_of, day_of_text, next_day_of
 from context_engine.policy.grammar import (
     Address,
     All,
@@ -37,6 +37,7 @@ from context_engine.policy.grammar import (
     comparisons,
     links,
 )
+from context_engine.zones import zone_of
 
 ALONE = frozenset({"empty", "not_empty"})
 """Operators that compare with nothing."""

@@ -46,7 +46,7 @@ def marker(database: AsyncEngine) -> RecordingMarker:
 
 @pytest.fixture
 async def services(database: AsyncEngine, marker: RecordingMarker) -> DomainServices:
-    made = DomainServices(database, marker, mark_seconds=0.3)
+    made = DomainServices(database, marker, mark_seconds=0.3, ids_as_given=True)
     await furnish(made)
     return made
 
@@ -56,7 +56,7 @@ async def cli(
     database: AsyncEngine, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> Cli:
     """Over the demo workspace."""
-    await seed(DomainServices(database, RecordingMarker(database)))
+    await seed(DomainServices(database, RecordingMarker(database), ids_as_given=True))
     monkeypatch.setenv("CONTEXT_DATABASE_URL", database_url)
     monkeypatch.setenv("CONTEXT_REDIS_URL", redis_url)
     monkeypatch.setenv("CONTEXT_TAG_SECRET", "a secret of the tests only")

@@ -109,7 +109,7 @@ async def count(database: AsyncEngine, user: str, now: datetime) -> int:
 
 async def test_the_predicates_in_sentences_are_taken(cli: Cli, database: AsyncEngine) -> None:
     """Those of the command's help, which `docs/commands.md` repeats: whole, and not in vain."""
-    services = DomainServices(database, RecordingMarker(database))
+    services = DomainServices(database, RecordingMarker(database), ids_as_given=True)
     found = [json.loads(text) for text in predicates()]
     assert found
     for pred in found:

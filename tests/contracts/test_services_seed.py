@@ -19,7 +19,7 @@ from workers.seed import Seeded, seed, shape
 
 @pytest.fixture
 async def seeded(database: AsyncEngine) -> tuple[DomainServices, Seeded]:
-    services = DomainServices(database, RecordingMarker(database))
+    services = DomainServices(database, RecordingMarker(database), ids_as_given=True)
     return services, await seed(services)
 
 

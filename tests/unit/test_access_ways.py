@@ -74,6 +74,24 @@ def test_the_role_on_a_table(grants: tuple[Any, ...], role: str) -> None:
     assert ways(facts) == [(None, role, role)]
 
 
+@pytest.mark.parametrize(
+    ("grants", "role"),
+    [((), "builder"), ((grant("editor"),), "editor"), ((grant("none"),), "none"),
+     ((grant("admin", "view:v"),), "builder")],
+)  # fmt: skip
+def test_the_own_role_is_that_of_the_own_way(grants: tuple[Any, ...], role: str) -> None:
+    """By the first reading alone: of a table that is live, for an active member, as agents leave
+    it."""
+    facts = member("builder", table(), grants=grants).model_copy(
+        update={"tables": (), "named": ("t",)}
+    )
+    assert access.own_role(facts, "w", "t") == role
+    assert access.own_role(facts, "w", "gone") == "none"
+    assert access.own_role(facts.model_copy(update={"member": None}), "w", "t") == "none"
+    narrow = facts.model_copy(update={"agents": (agent("viewer"),)})
+    assert access.own_role(narrow, "w", "t") == lower(role, "viewer")  # type: ignore[arg-type]
+
+
 def test_a_role_of_ones_own_on_the_workspace_needs_no_grant() -> None:
     """Grants on it count for who defers to teams; with none of them there is no role."""
     opened = (grant("editor", "workspace:w", "team:g"), grant("admin", "workspace:x", "team:g"))

@@ -395,6 +395,6 @@ def test_names_of_zones_are_bounded() -> None:
         raise ValueError(name)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("context_engine.policy.days.ZoneInfo", look)
+        patch.setattr("context_engine.zones.ZoneInfo", look)
         assert [policy.zone_of("x" * n) for n in (0, 1, 64, 65)] == [None] * 4
     assert [len(name) for name in seen] == [1, 64]

@@ -6,20 +6,17 @@ Every condition here is never NULL, and every value is a bind parameter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, timedelta
-from typing import Literal, assert_never
 
 from pydantic import JsonValue
 
 from context_engine import emails, policy
+from context_engine.adapters.sql import days
 from context_engine.adapters.sql.binds import Binds
 
 LONG = 64
 """Longer lists are looked up by hash, row by row, and no more by an index. So are all where no
 index answers: the server would look through its statistics for every value to tell how many rows
 have it, which takes longer than the counting."""
-
-DayOp = Literal["eq", "lt", "lte", "gt", "gte"]
 
 _DAY = "'^[0-9]{4}-[0-9]{2}-[0-9]{2}$'"
 _TIME = (
@@ -86,12 +83,12 @@ class Cell:
         """The number; NULL for a value of another type, which is never cast."""
         return f"CASE WHEN {self._is('number')} THEN ({self._json()})::numeric END"
 
-    def on_day(self, op: DayOp, day: policy.OnDay) -> str:
+    def on_day(self, op: days.DayOp, day: policy.OnDay) -> str:
         """A day by its text, a time by the local date on which it falls, nothing else: no value of
         another type is spelled as one of them."""
         cell, sign = f"(records.cells ->> {self._id()})", "=" if op == "eq" else SIGNS[op]
         by_text = f'{cell} COLLATE "C" {sign} {self.binds.text(day.day.isoformat())}'
-        by_time = time_on_day(f"{cell}::timestamptz", op, day, self.binds)
+        by_time = days.compared(f"{cell}::timestamptz", op, day, self.binds)
         return true_only(
             f"CASE WHEN NOT ({self._near(cell, op, day)}) THEN false"
             f" WHEN {cell} ~ {_DAY} AND pg_input_is_valid({cell}, 'date') THEN {by_text}"
@@ -99,11 +96,11 @@ class Cell:
             f" THEN {by_time} END"
         )
 
-    def _near(self, cell: str, op: DayOp, day: policy.OnDay) -> str:
+    def _near(self, cell: str, op: days.DayOp, day: policy.OnDay) -> str:
         """Where a text must be for its day to compare so: cheap, and most often enough. A local
         date is at most a day from that in UTC, and that as much from the one that is written."""
         near = []
-        first, last = _ahead(day, -2), _ahead(day, 3)
+        first, last = days.shifted(day, -2), days.shifted(day, 3)
         if op in ("eq", "gt", "gte") and first is not None:
             near.append(f'{cell} COLLATE "C" >= {self.binds.text(first.isoformat())}')
         if op in ("eq", "lt", "lte") and last is not None:
@@ -167,8 +164,8 @@ class Column:
         """Text is no number."""
         return "NULL::numeric"
 
-    def on_day(self, op: DayOp, day: policy.OnDay) -> str:
-        return "false" if self.time is None else time_on_day(self.time, op, day, self.binds)
+    def on_day(self, op: days.DayOp, day: policy.OnDay) -> str:
+        return "false" if self.time is None else days.compared(self.time, op, day, self.binds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,48 +217,6 @@ def value_of(ref: str, binds: Binds, *, indexed: bool) -> Cell | Column:
             return Cell(ref.removeprefix("field:"), binds, indexed)
         case _:
             raise policy.Unresolvable(ref)
-
-
-def time_on_day(at: str, op: DayOp, day: policy.OnDay, binds: Binds) -> str:
-    """How the local date of the time `at` compares with `day`.
-
-    By the moments at which the day begins, told by the same clockwork that told which day it is:
-    the server may know other rules of a zone, or not know the zone.
-    """
-    match op:
-        case "eq":
-            return f"({_reached(at, day, 0, binds)} AND NOT {_reached(at, day, 1, binds)})"
-        case "lt":
-            return f"(NOT {_reached(at, day, 0, binds)})"
-        case "lte":
-            return f"(NOT {_reached(at, day, 1, binds)})"
-        case "gt":
-            return _reached(at, day, 1, binds)
-        case "gte":
-            return _reached(at, day, 0, binds)
-        case _:
-            assert_never(op)
-
-
-def _reached(at: str, day: policy.OnDay, ahead: int, binds: Binds) -> str:
-    """Whether the local date of `at` is the day `ahead` of `day`, or later."""
-    later = _ahead(day, ahead)
-    if later is None or later == date.min:  # no day is later than all, and none before the first
-        return "false" if later is None else "true"
-    turns = policy.begins(later, day.tz)
-    # Reached at the first turn, undone by each second, reached again by each third.
-    parts = [f"{at} >= {binds.time(turns[0])}"]
-    for undone, again in zip(turns[1::2], turns[2::2], strict=True):
-        parts.append(f"NOT ({at} >= {binds.time(undone)} AND {at} < {binds.time(again)})")
-    return f"({' AND '.join(parts)})"
-
-
-def _ahead(day: policy.OnDay, days: int) -> date | None:
-    """None beyond either end of time."""
-    try:
-        return day.day + timedelta(days=days)
-    except OverflowError:
-        return None
 
 
 SIGNS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}

@@ -28,7 +28,7 @@ BEFORE_COUNTS = "before_counts"
 """The savepoint that every reading transaction begins with."""
 
 COUNT_MS = 500
-"""Longest time of a statement that counts, in milliseconds; `facts.TABLES` sets it."""
+"""Longest time of a statement that counts, in milliseconds; `table_facts.TABLES` sets it."""
 
 ONE_BY_ONE_MS = 1_000
 """Time for all counts that are asked for one by one, in milliseconds."""

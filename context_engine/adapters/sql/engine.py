@@ -18,7 +18,7 @@ SERVER_SETTINGS = {
     "application_name": "context-engine",
     "TimeZone": "UTC",  # times are read as JSON text, which must not depend on the server
     "jit": "off",  # compiling takes longer than any statement here
-    "plan_cache_mode": "force_generic_plan",  # by keys; `facts.FACTS` undoes it for what counts
+    "plan_cache_mode": "force_generic_plan",  # by keys; undone by `table_facts.TABLES`
 }
 
 

@@ -16,11 +16,14 @@ that the rows in sight of its table are told by the same predicate as everywhere
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import assert_never
 
 from context_engine import policy
 from context_engine import view_filters as f
 from context_engine import view_values as v
+from context_engine.adapters.sql import days
+from context_engine.adapters.sql.cells import true_only
 from context_engine.adapters.sql.predicates import Binds, answered, predicate_sql
 
 
@@ -208,35 +211,41 @@ class _Compiler(_Values):
         return f"coalesce({self.scalar(value)} {_SIGNS[test.op]} {wanted}, false)"
 
     def _in_days(self, value: v.Value, test: f.InDays) -> str:
-        first, after = (day.isoformat() for day in f.span(test.days, self._now))
-        day = self._day(value, test.days.tz)
+        """Local dates compare: one that is stored by its text, that of a time by the moments at
+        which days begin, since the server may not know the zone."""
+        first, after = f.span(test.days, self._now)
+        of_time = v.kind_of(value) != "date"
+
+        def reached(day: date) -> str:
+            if of_time:
+                on = policy.OnDay(day=day, tz=test.days.tz)
+                return days.compared("d.at", "gte", on, self._binds)
+            return f"d.at >= {self._binds.text(day.isoformat())}"
+
         match test.op:
             case "date_is":
-                from_, to = self._binds.text(first), self._binds.text(after)
-                holds = f"(d.day >= {from_} AND d.day < {to})"
+                holds = f"{reached(first)} AND NOT {reached(after)}"
             case "date_is_before":
-                holds = f"d.day < {self._binds.text(first)}"
+                holds = f"NOT {reached(first)}"
             case "date_is_on_or_before":
-                holds = f"d.day < {self._binds.text(after)}"
+                holds = f"NOT {reached(after)}"
             case "date_is_after":
-                holds = f"d.day >= {self._binds.text(after)}"
+                holds = reached(after)
             case "date_is_on_or_after":
-                holds = f"d.day >= {self._binds.text(first)}"
+                holds = reached(first)
             case _:
                 assert_never(test.op)
-        return f"coalesce((SELECT {holds} FROM (SELECT {day} AS day) AS d), false)"
-
-    def _day(self, value: v.Value, tz: str) -> str:
-        """The value's day as ISO text; NULL where it has none."""
         found = self.scalar(value)
-        if v.kind_of(value) == "date":
-            return f"nullif({found}, '')"
-        zone = self._binds.text(tz)
-        return (
-            f"(SELECT to_char(CAST(w.at AS timestamptz) AT TIME ZONE {zone}, 'YYYY-MM-DD')"
-            f""" COLLATE "C" FROM (SELECT {found} AS at) AS w"""
-            " WHERE pg_input_is_valid(w.at, 'timestamptz'))"
-        )
+        at = _time(found) if of_time else f"SELECT nullif({found}, '') AS at"
+        return true_only(f"(SELECT {holds} FROM ({at}) AS d)")
+
+
+def _time(text: str) -> str:
+    """A query of the time that a text spells; of nothing where it spells none."""
+    return (
+        f"SELECT CAST(w.at AS timestamptz) AS at FROM (SELECT {text} AS at) AS w"
+        " WHERE pg_input_is_valid(w.at, 'timestamptz')"
+    )
 
 
 def _joined(by: str, of_none: str, conditions: list[str]) -> str:

@@ -86,6 +86,9 @@ ON_TABLE: Rows = {
     "hide a collaborative view from somebody": (
         lambda s, who: _grant(s, who, "view", "all", "none"),
     ),
+    "hide a personal view of others from its owner": (
+        lambda s, who: _grant(s, who, "view", "own", "none"),
+    ),
 }
 """About the table `t`."""
 
@@ -142,14 +145,14 @@ ELSEWHERE: Rows = {
         lambda s, who: s.members.set(who, "w", EXTRA, role="editor"),
         lambda s, who: s.members.remove(who, "w", EXTRA),
     ),
-    "make or fill a team, give it a role on the workspace, list all grants": (
+    "make, fill or delete a team, give it a role on the workspace, list all grants": (
         lambda s, who: s.listings.grants(who, "w"),
         lambda s, who: s.teams.create(who, "w", name="T"),
         lambda s, who: s.teams.rename(who, "w", "team", name="T"),
         lambda s, who: s.teams.add_member(who, "w", "team", EXTRA),
         lambda s, who: _grant(s, who, "workspace", "w", "admin", subject=("team", "team")),
+        lambda s, who: s.teams.delete(who, "w", "team"),
     ),
-    "delete a team of others": (lambda s, who: s.teams.delete(who, "w", "team"),),
     "make, change, delete agents": (
         lambda s, who: s.agents.create(who, "w", name="A", max_role="admin"),
         lambda s, who: s.agents.update(who, "w", "agent-none", max_role="admin"),

@@ -46,7 +46,7 @@ class Listings(Service):
         """The grants on a table and its views, on one view, or all; by scope and subject.
 
         An ADMIN's to read: of the workspace for all of them, of the table else. Those on trashed
-        tables and on personal views of others are left out: nobody can set them.
+        tables are left out: nobody can set them.
         """
         g = t.grants.c
         query = (
@@ -62,7 +62,7 @@ class Listings(Service):
                 await subjects.demand_admin(tx, workspace_id, table_id)
                 if table_id is not None:
                     await subjects.live_table(tx, workspace_id, table_id)
-                where = _there(workspace_id, actor_id, table_id)
+                where = _there(workspace_id, table_id)
             found = await tx.connection.execute(query.where(where))
         return [Grant(*row) for row in found]
 
@@ -87,7 +87,7 @@ class Listings(Service):
         return [team for team in teams if actor_id in team.member_ids]
 
 
-def _there(workspace_id: str, actor_id: str, table_id: str | None) -> ColumnElement[bool]:
+def _there(workspace_id: str, table_id: str | None) -> ColumnElement[bool]:
     """Grants on what can be named: on the workspace, live tables, and views of these."""
     g, v, table = t.grants.c, t.views.c, t.tables.c
     live = and_(table.workspace_id == workspace_id, table.trashed.is_(False))
@@ -96,9 +96,7 @@ def _there(workspace_id: str, actor_id: str, table_id: str | None) -> ColumnElem
     on_table = and_(g.scope_type == "table", exists().where(live, table.id == g.scope_id))
     on_view = and_(
         g.scope_type == "view",
-        exists()
-        .where(live, v.table_id == table.id, v.id == g.scope_id)
-        .where(or_(v.ownership != "personal", v.owner_id == actor_id)),
+        exists().where(live, v.table_id == table.id, v.id == g.scope_id),
     )
     if table_id is not None:
         return or_(on_table, on_view)

@@ -118,6 +118,7 @@ async def _checked(
     """The policies as stored: subjects exist, and all that is named is in the actor's sight."""
     seen = await rules.seen_fields(tx, workspace_id, table, [one.pred for one in wanted.policies])
     checked = policy.check(wanted, table.id, seen.get)
+    _check_default(table, wanted)
     for index, one in enumerate(wanted.policies):
         place = f"policies.{index}.subjects"
         for number, subject in enumerate(one.subjects):
@@ -129,6 +130,18 @@ async def _checked(
     return checked
 
 
+def _check_default(table: VisibleTable, wanted: policy.TablePolicies) -> None:
+    """Under `deny_all` something has to open rows: a permissive policy, or a restricted view."""
+    opened = any(one.mode == "permissive" for one in wanted.policies)
+    opened = opened or any(view.facts.ownership == "restricted" for view in table.views)
+    if wanted.default == "deny_all" and not opened:
+        raise InvalidRequest(
+            "deny_all shows nobody a row without a permissive policy or a restricted view;"
+            " add one, or use show_all",
+            field="default",
+        )
+
+
 async def _check_teams(
     tx: Transaction, workspace_id: str, team_ids: Iterable[str], place: str
 ) -> None:
@@ -136,7 +149,7 @@ async def _check_teams(
     if not wanted:
         return
     query = select(t.teams.c.id).where(
-        t.teams.c.workspace_id == workspace_id, t.teams.c.id.in_(wanted)
+        t.teams.c.workspace_id == workspace_id, rows.among(t.teams.c.id, wanted)
     )
     if missing := wanted - set((await tx.connection.execute(query)).scalars()):
         raise InvalidRequest(
