@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from context_engine import policy
 from context_engine.errors import InvalidRequest
@@ -18,7 +19,7 @@ def lookups(facts: Facts, at: Coordinates) -> frozenset[policy.AttrLookup]:
     for raw in _rules(facts, at):
         if _mentions_attr(raw):
             try:
-                found |= policy.attributes(policy.parse(raw))
+                found |= policy.attributes(policy.parse_stored(raw))
             except InvalidRequest:
                 continue  # garbage denies where it is read
     return frozenset(found)
@@ -34,15 +35,7 @@ def _rules(facts: Facts, at: Coordinates) -> Iterator[JsonValue]:
 
 def _mentions_attr(raw: JsonValue) -> bool:
     """Most rules mention none, and need no parsing to tell."""
-    todo = [raw]
-    while todo:
-        match todo.pop():
-            case dict() as mapping:
-                if "attr" in mapping:
-                    return True
-                todo.extend(mapping.values())
-            case list() as items:
-                todo.extend(items)
-            case _:
-                pass
-    return False
+    try:
+        return b'"attr"' in to_json(raw)
+    except ValueError:  # half a character, or nested too deep: garbage too
+        return False

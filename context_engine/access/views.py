@@ -49,9 +49,8 @@ def _presented(run: Run, view: VisibleView, pred: policy.Pred, sight: SightOf) -
     if (lacking := policy.lacking(pred, run.fields_of, table.id)) is not None:
         raise policy.Unresolvable(f"there is no {lacking}")
     run.read_by(pred, table)
-    operands = run.operands()
-    run.turns(policy.until(pred, operands))
-    return _within_sight(policy.resolve(pred, operands, run.fields_of, table.id), seen)
+    run.turns(policy.until(pred, run.operands))
+    return _within_sight(policy.resolve(pred, run.operands, run.fields_of, table.id), seen)
 
 
 def _leading_somewhere(

@@ -34,6 +34,7 @@ from context_engine.policy.grammar import (
     Comparison,
     Linked,
     LinkedAny,
+    LinkedIn,
     Literal_,
     Node,
     Not,
@@ -55,13 +56,13 @@ from context_engine.policy.grammar import (
     parse,
     parse_policies,
 )
+from context_engine.policy.kept import parse_policy, parse_stored
 from context_engine.policy.kinds import ChoiceField
 from context_engine.policy.naming import (
     fields_read,
     lacking,
     reads,
     refs_read,
-    tables_read,
 )
 from context_engine.policy.resolving import (
     FieldsOf,
@@ -86,6 +87,7 @@ __all__ = [
     "FieldsOf",
     "Linked",
     "LinkedAny",
+    "LinkedIn",
     "Literal_",
     "Node",
     "Not",
@@ -114,10 +116,11 @@ __all__ = [
     "links",
     "parse",
     "parse_policies",
+    "parse_policy",
+    "parse_stored",
     "reads",
     "refs_read",
     "resolve",
-    "tables_read",
     "until",
     "zone_of",
 ]

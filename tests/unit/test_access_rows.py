@@ -171,10 +171,10 @@ def test_what_is_stored_unreadably_is_told_to_operators() -> None:
     scope = resolve(facts, at("t", conversation_id="c"))
     assert [(one.what, one.rule) for one in scope.faults] == [
         ("sources of field c of table t", "cannot be read"),
+        ("filter of view v", scope.faults[1].rule),
         ("tool call of message lost", "cannot be read"),
-        ("filter of view v", scope.faults[-1].rule),
     ]
-    assert "not a predicate" in scope.faults[-1].rule
+    assert "not a predicate" in scope.faults[1].rule
     dark = view("v", "restricted", filter={"where": {"every": 1}})
     scope = resolve(member("viewer", table(views=(dark,)), grants=given), at("t"))
     assert [one.what for one in scope.faults] == ["filter of view v"]

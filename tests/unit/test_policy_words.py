@@ -371,7 +371,7 @@ def test_a_reference_names_what_follows_its_first_colon() -> None:
     """Ids may hold colons."""
     pred = policy.parse(cmp("field:a:b", literal=1))
     assert policy.fields_read(pred) == {"a:b"}
-    assert policy.reads(pred, "t", {}.get) == {("t", "a:b")}
+    assert policy.reads(pred, "t", {}.get) == {("t", None), ("t", "a:b")}
 
 
 def test_only_a_link_field_leads_anywhere() -> None:

@@ -14,7 +14,9 @@ from context_engine.adapters.sql import days
 from context_engine.adapters.sql.binds import Binds
 
 LONG = 64
-"""Longer lists are looked up by hash, row by row, and no more by an index."""
+"""Longer lists are looked up by hash, row by row, and no more by an index. So are all where no
+index answers: the server would look through its statistics for every value to tell how many rows
+have it, which takes longer than the counting."""
 
 _DAY = "'^[0-9]{4}-[0-9]{2}-[0-9]{2}$'"
 _TIME = (
@@ -30,12 +32,14 @@ class Cell:
 
     field_id: str
     binds: Binds
+    indexed: bool
+    """Whether an index may answer."""
 
     def equals_any(self, values: list[JsonValue]) -> str:
-        if len(values) > LONG:
-            return self._among(values)
-        scalars: list[JsonValue] = [{self.field_id: value} for value in values if _scalar(value)]
-        parts = [self._cells_hold_any(scalars)] if scalars else []
+        if not self.indexed or len(values) > LONG:
+            return self._among(values) if values else "false"
+        scalars = [value for value in values if _scalar(value)]
+        parts = [self._holds_any(scalars)] if scalars else []
         whole = [value for value in values if not _scalar(value)]
         if whole:
             parts.append(self._among(whole))
@@ -48,8 +52,8 @@ class Cell:
                 f"EXISTS (SELECT FROM jsonb_array_elements({self._listed()}) AS item(v)"
                 f" WHERE item.v = ANY({self.binds.jsons(scalars)}))"
             )
-        items: list[JsonValue] = [{self.field_id: [value]} for value in scalars]
-        return self._cells_hold_any(items) if items else "false"
+        items: list[JsonValue] = [[value] for value in scalars]
+        return self._holds_any(items) if items else "false"
 
     def has_address(self, addresses: list[str]) -> str:
         """Whether the cell is a list with a text that is one of `addresses`."""
@@ -63,6 +67,8 @@ class Cell:
     def has_all(self, values: list[JsonValue]) -> str:
         if not values or not all(map(_scalar, values)):
             return "false"
+        if not self.indexed:
+            return true_only(f"{self._json()} @> {self.binds.json(values)}")
         return f"records.cells @> {self.binds.json({self.field_id: values})}"
 
     def empty(self) -> str:
@@ -78,34 +84,39 @@ class Cell:
         return f"CASE WHEN {self._is('number')} THEN ({self._json()})::numeric END"
 
     def on_day(self, op: days.DayOp, day: policy.OnDay) -> str:
-        """A day by its text, a time by the local date on which it falls, nothing else."""
-        sign = "=" if op == "eq" else SIGNS[op]
-        by_text = f'found.v COLLATE "C" {sign} {self.binds.text(day.day.isoformat())}'
-        by_time = days.compared("CAST(found.v AS timestamptz)", op, day, self.binds)
-        return (
-            f"coalesce((SELECT CASE WHEN NOT ({self._near(op, day)}) THEN false"  # noqa: S608 - bound
-            f" WHEN found.v ~ {_DAY} AND pg_input_is_valid(found.v, 'date') THEN {by_text}"
-            f" WHEN found.v ~ {_TIME} AND pg_input_is_valid(found.v, 'timestamptz')"
-            f" THEN {by_time} END FROM (SELECT {self.text()} AS v) AS found), false)"
+        """A day by its text, a time by the local date on which it falls, nothing else: no value of
+        another type is spelled as one of them."""
+        cell, sign = f"(records.cells ->> {self._id()})", "=" if op == "eq" else SIGNS[op]
+        by_text = f'{cell} COLLATE "C" {sign} {self.binds.text(day.day.isoformat())}'
+        by_time = days.compared(f"{cell}::timestamptz", op, day, self.binds)
+        return true_only(
+            f"CASE WHEN NOT ({self._near(cell, op, day)}) THEN false"
+            f" WHEN {cell} ~ {_DAY} AND pg_input_is_valid({cell}, 'date') THEN {by_text}"
+            f" WHEN {cell} ~ {_TIME} AND pg_input_is_valid({cell}, 'timestamptz')"
+            f" THEN {by_time} END"
         )
 
-    def _near(self, op: days.DayOp, day: policy.OnDay) -> str:
+    def _near(self, cell: str, op: days.DayOp, day: policy.OnDay) -> str:
         """Where a text must be for its day to compare so: cheap, and most often enough. A local
         date is at most a day from that in UTC, and that as much from the one that is written."""
         near = []
         first, last = days.shifted(day, -2), days.shifted(day, 3)
         if op in ("eq", "gt", "gte") and first is not None:
-            near.append(f'found.v COLLATE "C" >= {self.binds.text(first.isoformat())}')
+            near.append(f'{cell} COLLATE "C" >= {self.binds.text(first.isoformat())}')
         if op in ("eq", "lt", "lte") and last is not None:
-            near.append(f'found.v COLLATE "C" < {self.binds.text(last.isoformat())}')
+            near.append(f'{cell} COLLATE "C" < {self.binds.text(last.isoformat())}')
         return " AND ".join(near) or "true"
 
     def _among(self, values: list[JsonValue]) -> str:
         return true_only(f"{self._json()} = ANY({self.binds.jsons(values)})")
 
-    def _cells_hold_any(self, parts: list[JsonValue]) -> str:
-        """Whether the cells contain one of `parts`; the same text, however many there are."""
-        return f"records.cells @> ANY({self.binds.jsons(parts)})"
+    def _holds_any(self, parts: list[JsonValue]) -> str:
+        """Whether the cell contains one of `parts`; the same text, however many there are."""
+        if not self.indexed:
+            return true_only(f"{self._json()} @> ANY({self.binds.jsons(parts)})")
+        return (
+            f"records.cells @> ANY({self.binds.jsons([{self.field_id: part} for part in parts])})"
+        )
 
     def _listed(self) -> str:
         return f"CASE WHEN {self._is('array')} THEN {self._json()} ELSE '[]' END"
@@ -193,8 +204,9 @@ def address_of(text: str) -> str:
     return f'lower(btrim({text}, {_BLANK}) COLLATE "C")'
 
 
-def value_of(ref: str, binds: Binds) -> Cell | Column:
-    """What a reference of a predicate names. Raises `policy.Unresolvable`."""
+def value_of(ref: str, binds: Binds, *, indexed: bool) -> Cell | Column:
+    """What a reference of a predicate names. `indexed`: whether an index may answer what is asked
+    of it. Raises `policy.Unresolvable`."""
     match ref:
         case "sys:created_by" | "sys:updated_by":
             return Column(f"records.{ref.removeprefix('sys:')}", binds)
@@ -202,7 +214,7 @@ def value_of(ref: str, binds: Binds) -> Cell | Column:
             day = "to_char(records.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
             return Column(day, binds, time="records.created_at")
         case _ if ref.startswith("field:"):
-            return Cell(ref.removeprefix("field:"), binds)
+            return Cell(ref.removeprefix("field:"), binds, indexed)
         case _:
             raise policy.Unresolvable(ref)
 

@@ -24,7 +24,7 @@ from context_engine import view_filters as f
 from context_engine import view_values as v
 from context_engine.adapters.sql import days
 from context_engine.adapters.sql.cells import true_only
-from context_engine.adapters.sql.predicates import Binds, predicate_sql
+from context_engine.adapters.sql.predicates import Binds, answered, predicate_sql
 
 
 def view_filter_sql(prepared: f.Prepared, binds: Binds) -> str:
@@ -34,13 +34,18 @@ def view_filter_sql(prepared: f.Prepared, binds: Binds) -> str:
 
 def row_set_sql(rows: f.RowSet, binds: Binds) -> str:
     """`rows` as a condition on `records` that is never NULL."""
-    pred = predicate_sql(rows.pred, binds)
+    return _row_set(rows, binds, indexed=True)
+
+
+def _row_set(rows: f.RowSet, binds: Binds, *, indexed: bool) -> str:
+    pred = predicate_sql(rows.pred, binds, indexed=indexed)
     return pred if rows.where is None else f"({pred} AND {view_filter_sql(rows.where, binds)})"
 
 
 def any_row_set_sql(sets: Sequence[f.RowSet], binds: Binds) -> str:
     """Whether a row of `records` is in any of `sets`; none of none."""
-    return _joined(" OR ", "false", [row_set_sql(one, binds) for one in sets])
+    indexed = all(answered(one.pred) for one in sets)
+    return _joined(" OR ", "false", [_row_set(one, binds, indexed=indexed) for one in sets])
 
 
 def value_sql(value: v.Value, sights: Mapping[str, Sequence[f.RowSet]], binds: Binds) -> str:
