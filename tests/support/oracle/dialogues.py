@@ -37,7 +37,12 @@ def conversations(
 
 
 def _tool(
-    chance: Random, names: d.Canaries, tables: list[str], users: Sequence[str], id: str, at: datetime
+    chance: Random,
+    names: d.Canaries,
+    tables: list[str],
+    users: Sequence[str],
+    id: str,
+    at: datetime,
 ) -> list[m.Message]:
     """A call and its results: now and then one is missing, or ran for somebody else."""
     over = tuple(chance.sample(tables, min(len(tables), chance.choice([0, 1, 1, 2]))))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
+
 @dataclass(frozen=True)
 class User:
     id: str
