@@ -246,22 +246,26 @@ class ContextEngine:
     ) -> None:
         """Stores a denial in the place of the whole context, and the surface if it is new.
 
-        The session keeps nothing of it, and there is no evidence: nothing was told.
+        The session keeps nothing of it, and there is no evidence: nothing was told. Nor will it
+        be told when they fall, since what is hidden may change and what is missing does not.
         """
         if seen is None:
             return
-        new = self._new_surface(asked, seen, known) if known is not None else None
+        new = self._new_surface(asked, seen, known, quiet=True) if known is not None else None
         whole = self._repository.entry(
             asked.names.whole,
             denied(refused.kind, refused.id),
             refused.tags,
             seen,
             surface=(known.over if known is not None else None) or new,
+            quiet=True,
         )
         entries = [one for one in (new, whole) if one is not None]
         await self._repository.keep(seen, entries, None, asked.scope)
 
-    def _new_surface(self, asked: Asked, seen: Seen, surfaced: Surfaced) -> NewEntry | None:
+    def _new_surface(
+        self, asked: Asked, seen: Seen, surfaced: Surfaced, *, quiet: bool = False
+    ) -> NewEntry | None:
         """The surface as it is to be stored; None where it came out of the cache."""
         if surfaced.over is not None:
             return None
@@ -272,6 +276,7 @@ class ContextEngine:
             seen,
             passing=surfaced.passing,
             until=surfaced.until,
+            quiet=quiet,
         )
 
 
