@@ -10,7 +10,9 @@ from uuid import uuid4
 
 from context_engine import access, keys
 from context_engine.asked import DEFAULTS, Answer, Asked, Options
-from context_engine.builder import Builder, Surfaced
+from context_engine.assembly import assemble
+from context_engine.builder import Builder
+from context_engine.built import Surfaced
 from context_engine.coordinates import Effective, effective, kept
 from context_engine.errors import NotFound, Unavailable
 from context_engine.faults import Faults
@@ -131,7 +133,8 @@ class ContextEngine:
     async def _build(self, asked: Asked, seen: Seen | None) -> Answer:
         context_id = uuid4().hex
         surfaced = await self._surfaced(asked, seen, context_id)
-        built = self._builder.assemble(
+        built = assemble(
+            self._builder.limits,
             asked.request,
             asked.effective,
             surfaced,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from context_engine import access, keys
 from context_engine.asked import Asked
-from context_engine.builder import Built, Surfaced
+from context_engine.built import Built, Surfaced
 from context_engine.ports import NewEntry, Seen, SnapshotRecord
 from context_engine.rendering import answered, denied
 from context_engine.repository import ContextRepository
