@@ -58,7 +58,8 @@ def built(rendered: Rendered, *, age_ms: int = 0, **more: object) -> Built:
     )  # fmt: skip
     return assemble(
         Limits(tag_secret="s"), request, effective(request, None), known, scope_key="k",
-        context_id="id", last_hash="before", now=datetime(2026, 5, 1, 9, 30, tzinfo=UTC), remarks=("r",),
+        context_id="id", last_hash="before", now=datetime(2026, 5, 1, 9, 30, tzinfo=UTC),
+        remarks=("r",),
     )  # fmt: skip
 
 
