@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, update
+from sqlalchemy import bindparam, delete, insert, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql import tables as t
@@ -14,6 +14,15 @@ from tests.support.oracle.model import Conversation, Table, Workspace
 from tests.support.oracle.ran import ran_earlier, rights_noted
 
 Row = dict[str, Any]
+
+EMPTIED = "".join(
+    (
+        "DO $$ BEGIN ",
+        *(f"{delete(table)}; " for table in reversed(t.metadata.sorted_tables)),
+        "END $$",
+    )
+)
+"""Takes away whatever is there, in one round trip."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +53,7 @@ class Loader:
         for table, row in rows_for(workspace):
             rows.setdefault(table, []).append(row)
         async with self.database.begin() as connection:
-            for table in reversed(t.metadata.sorted_tables):
-                await connection.execute(delete(table))
+            await connection.execute(text(EMPTIED))
             for table in t.metadata.sorted_tables:
                 if table in rows:
                     await connection.execute(insert(table), rows[table])
