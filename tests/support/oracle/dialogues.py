@@ -29,7 +29,7 @@ def conversations(
     for n in range(draw(st.sampled_from([3, 1, 6, 0]))):
         at = d.NOW - timedelta(minutes=30 - 3 * n)
         if chance.random() < 0.8:
-            whom = talkers if talkers and chance.random() < 0.8 else users
+            whom = talkers[:1] if talkers and chance.random() < 0.8 else users
             messages += _tool(chance, names, [table.id for table in tables], whom, f"m{n}", at)
         author, text = chance.choice(users), names.named("says")
         messages.append(m.Message(f"m{n}.u", "user", text, at, author_id=author))
@@ -45,12 +45,12 @@ def _tool(
     at: datetime,
 ) -> list[m.Message]:
     """A call and its results: now and then one is missing, or ran for somebody else."""
-    over = tuple(chance.sample(tables, min(len(tables), chance.choice([0, 1, 1, 2]))))
+    over = tuple(chance.sample(tables, min(len(tables), chance.choice([0, 1, 1, 1, 2]))))
     ran: dict[str, Any] = {
         "on_behalf_of": chance.choice(users),
         "table_ids": over,
         "under": chance.choice(STACKS) if chance.random() < 0.9 else None,
-        "earlier": chance.random() < 0.3,
+        "earlier": chance.random() < 0.4,
     }
     calls = tuple(
         {"id": f"{id}.call{n}", "name": "look", "arguments": {"q": names.named("q")}}

@@ -293,8 +293,8 @@ def _earlier(
     teams: tuple[m.Team, ...],
     users: list[str],
 ) -> m.Earlier | None:
-    """Now and then some right was another once."""
-    if draw(st.integers(0, 2)):
+    """As often as not some right was another once."""
+    if draw(st.booleans()):
         return None
     return m.Earlier(
         grants=tuple(
@@ -302,12 +302,12 @@ def _earlier(
             for grant in d.some(draw, grants, len(grants))
         ),
         team_users=tuple(
-            tuple(d.some(draw, users, 4)) if draw(st.integers(0, 3)) == 0 else team.user_ids
+            tuple(d.some(draw, users, 4)) if draw(st.booleans()) else team.user_ids
             for team in teams
         ),
         defaults=tuple(
             draw(st.sampled_from(["show_all", "deny_all"]))
-            if draw(st.integers(0, 3)) == 0
+            if draw(st.booleans())
             else table.policy_default
             for table in tables
         ),
