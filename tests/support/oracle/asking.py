@@ -69,6 +69,6 @@ def coordinates(
         team_id=one_of([team.id for team in w.teams]),
         organization_id=one_of(["o"]),
         workflow_id=one_of(["f"]),
-        conversation_id=draw(st.sampled_from([None, *["c" if talks else None] * 5, "c"])),
+        conversation_id=draw(st.sampled_from([*["c" if talks else None] * 6, None, "c"])),
         agent_stack=agents,
     )

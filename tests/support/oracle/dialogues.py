@@ -24,7 +24,7 @@ def conversations(
     How many turns it has is drawn, what is in them comes of one drawn number.
     """
     chance = Random(draw(st.integers(0, 2**16)))
-    talkers = tuple(d.some(draw, users, 4))
+    talkers = tuple(d.some(draw, users, 4) or users)
     messages: list[m.Message] = []
     for n in range(draw(st.sampled_from([3, 1, 6, 0]))):
         at = d.NOW - timedelta(minutes=30 - 3 * n)

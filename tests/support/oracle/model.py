@@ -200,6 +200,8 @@ class Earlier:
     """Of each team."""
     defaults: tuple[str, ...]
     """The policy default of each table."""
+    roles: tuple[str, ...]
+    """Of each member."""
 
 
 @dataclass(frozen=True)
@@ -240,9 +242,11 @@ class Workspace:
         was = self.earlier
         teams = zip(self.teams, was.team_users, strict=True)
         tables = zip(self.tables, was.defaults, strict=True)
+        members = zip(self.members, was.roles, strict=True)
         return replace(
             self,
             grants=was.grants,
+            members=tuple(replace(member, role=role) for member, role in members),
             teams=tuple(replace(team, user_ids=ids) for team, ids in teams),
             tables=tuple(replace(table, policy_default=default) for table, default in tables),
             earlier=None,

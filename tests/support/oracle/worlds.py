@@ -32,6 +32,15 @@ def workspaces(draw: st.DrawFn) -> m.Workspace:
     tables = [_rules(draw, names, table, tables, values, users, teams) for table in tables]
     tables = [_filled(draw, table, values, ids) for table in tables]
     grants = _grants(draw, tables, ids, teams)
+    members = tuple(
+        m.Member(
+            id,
+            draw(st.sampled_from(["viewer", "defer", *ROLES[2:], "none"])),
+            draw(st.sampled_from([1] * 15 + [0])) > 0,
+        )
+        for id in ids
+        if draw(st.sampled_from([1] * 15 + [0]))
+    )
     return m.Workspace(
         id="w",
         name=names.named("Workspace"),
@@ -42,15 +51,7 @@ def workspaces(draw: st.DrawFn) -> m.Workspace:
             ),
         ),
         users=users,
-        members=tuple(
-            m.Member(
-                id,
-                draw(st.sampled_from(["viewer", "defer", *ROLES[2:], "none"])),
-                draw(st.sampled_from([1] * 15 + [0])) > 0,
-            )
-            for id in ids
-            if draw(st.sampled_from([1] * 15 + [0]))
-        ),
+        members=members,
         teams=teams,
         grants=grants,
         agents=_agents(draw, names, tables),
@@ -59,7 +60,7 @@ def workspaces(draw: st.DrawFn) -> m.Workspace:
         workflows=(m.Workflow("f", names.named("Workflow")),),
         **_work(draw, names, tables, ids),
         conversations=conversations(draw, names, tables, ids),
-        earlier=_earlier(draw, tables, grants, teams, ids),
+        earlier=_earlier(draw, tables, grants, teams, members, ids),
         bounds=m.Bounds(
             count=draw(st.sampled_from([10_000, 1, 2, 4])),
             messages=draw(st.sampled_from([20, 1, 2, 5])),
@@ -291,6 +292,7 @@ def _earlier(
     tables: list[m.Table],
     grants: tuple[m.Grant, ...],
     teams: tuple[m.Team, ...],
+    members: tuple[m.Member, ...],
     users: list[str],
 ) -> m.Earlier | None:
     """As often as not some right was another once."""
@@ -311,6 +313,7 @@ def _earlier(
             else table.policy_default
             for table in tables
         ),
+        roles=tuple(draw(st.sampled_from([member.role, "editor", "viewer"])) for member in members),
     )
 
 
