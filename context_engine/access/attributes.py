@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 from pydantic_core import to_json
@@ -15,8 +15,13 @@ from context_engine.keys import Coordinates
 
 def lookups(facts: Facts, at: Coordinates) -> frozenset[policy.AttrLookup]:
     """Every `user.attr` in the policies and boundaries of the tables, and in the current view."""
+    return asked_by(_rules(facts, at))
+
+
+def asked_by(rules: Iterable[JsonValue]) -> frozenset[policy.AttrLookup]:
+    """Every `user.attr` in these predicates, as they are stored."""
     found: set[policy.AttrLookup] = set()
-    for raw in _rules(facts, at):
+    for raw in rules:
         if _mentions_attr(raw):
             try:
                 found |= policy.attributes(policy.parse_stored(raw))

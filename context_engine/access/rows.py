@@ -116,7 +116,7 @@ def stored_pred(run: Run, table: TableFacts, pred: policy.Pred) -> policy.Pred:
     if (lacking := policy.lacking(pred, run.fields_of, table.id)) is not None:
         raise policy.Unresolvable(f"there is no {lacking}")
     run.turns(policy.until(pred, run.operands))
-    return policy.resolve(pred, run.operands, run.fields_of, table.id)
+    return _folded(policy.resolve(pred, run.operands, run.fields_of, table.id))
 
 
 def boundary_of(run: Run, table: TableFacts, view: ViewFacts) -> RowSet | str:
@@ -151,6 +151,20 @@ def tell_unreadable(run: Run, view: ViewFacts) -> None:
 def _everything(run: Run, table_id: str) -> Sight | None:
     fields = run.fields_of(table_id)
     return None if fields is None else Sight(frozenset(fields), EVERY_ROW)
+
+
+def _folded(pred: policy.Pred) -> policy.Pred:
+    """What says the same of every row is just that: nothing else has to be known then."""
+    match pred:
+        case policy.All(all=parts):
+            return _all(*map(_folded, parts))
+        case policy.Any_(any=parts):
+            return _any(*map(_folded, parts))
+        case policy.Not(not_=inner):
+            of = _folded(inner)
+            return not of if isinstance(of, bool) else policy.Not(not_=of)
+        case _:
+            return pred
 
 
 def _all(*preds: policy.Pred) -> policy.Pred:

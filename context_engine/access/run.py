@@ -73,11 +73,6 @@ class Run:
         return {table.id: table for table in self.facts.tables}
 
     @cached_property
-    def looked_up(self) -> list[str]:
-        """Digests of all that `user.attr` found, for those of rights."""
-        return sorted(keys.digest(repr(one), values) for one, values in self.attributes.items())
-
-    @cached_property
     def _fields(self) -> dict[str, Mapping[str, FieldFacts]]:
         return {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from context_engine import keys, view_filters
+from context_engine.access.attributes import asked_by
 from context_engine.access.roles import held_on, let_in
 from context_engine.access.rows import rows_held
 from context_engine.access.run import Cell, Run, cells_of, rows_of
@@ -209,6 +210,17 @@ def _fields(tables: Mapping[str, TableFacts], table_id: str) -> Sequence[FieldFa
     return tables[table_id].fields if table_id in tables else ()
 
 
+def _looked_up(run: Run, table: TableFacts, mine: Sequence[Entry]) -> list[str]:
+    """Digests of what the table's own rules asked of the user and found: rights do not depend on
+    what else the request is about."""
+    if not run.attributes:
+        return []
+    rules = [stored.pred for stored in table.policies]
+    asked = asked_by([*rules, *(entry.view.filter for entry in mine if entry.view is not None)])
+    found = ((one, values) for one, values in run.attributes.items() if one in asked)
+    return sorted(keys.digest(repr(one), values) for one, values in found)
+
+
 def _rights(run: Run, table: TableFacts, mine: Sequence[Entry], fields: Shown) -> str:
     """Over every way, what it shows, all the rules that name its rows, and what these may ask of
     the user."""
@@ -221,7 +233,7 @@ def _rights(run: Run, table: TableFacts, mine: Sequence[Entry], fields: Shown) -
         ],
         sorted(run.facts.team_ids),
         run.facts.user.email_norm if run.facts.user is not None else None,
-        run.looked_up,
+        _looked_up(run, table, mine),
         [
             (
                 {"id": entry.view.id, "filter": entry.view.filter, "hidden": entry.view.hidden}

@@ -372,6 +372,33 @@ def test_a_boundary_that_cannot_be_computed_gives_no_rows(filter: Any, reason: s
     assert closed.uncountable == reason
 
 
+@pytest.mark.parametrize(
+    "always", [True, {"not": False}, {"all": []}, {"any": [True, B]}, {"not": {"all": [B, False]}}]
+)
+def test_what_holds_of_every_row_needs_no_boundary(always: Any) -> None:
+    """However it is said: a view's filter that cannot be computed then adds nothing."""
+    table = only_table(bound(GARBAGE, policy_of(always), own="viewer"))
+    assert table.ways[0].rows == RowSet(True)
+    assert table.uncountable is None
+
+
+@pytest.mark.parametrize("never", [False, {"not": True}, {"any": []}, {"all": [B, {"any": []}]}])
+def test_what_holds_of_no_row_is_told_at_once(never: Any) -> None:
+    """However it is said."""
+    table = only_table(bound(GARBAGE, policy_of(never), own="viewer"))
+    assert table.ways[0].rows == RowSet(False)
+
+
+def test_what_says_the_same_within_a_condition_is_left_out() -> None:
+    """And what is left is what it was."""
+    for said in ({"all": [True, B]}, {"any": [{"not": True}, B]}, {"not": {"not": B}}):
+        rows = only_table(bound(GARBAGE, policy_of(said), own="viewer")).ways[0].rows
+        one = only_table(bound(GARBAGE, policy_of(B), own="viewer")).ways[0].rows
+        if "not" in said:
+            one = RowSet(policy.Not(not_=policy.Not(not_=one.pred)))
+        assert rows == one
+
+
 def test_a_boundary_ends_with_its_days() -> None:
     """In either language."""
     today = cmp("f", now={"unit": "today", "tz": "Asia/Tokyo"})

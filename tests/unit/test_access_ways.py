@@ -323,12 +323,32 @@ def test_other_rights_have_another_digest(other: Facts) -> None:
     assert only_table(other).rights != only_table(BASE).rights
 
 
+ONE, TWO = (policy.AttrLookup(table="x", key_field="k", value_field=v) for v in ("a", "b"))
+
+
+def asks(lookup: policy.AttrLookup) -> dict[str, Any]:
+    """A predicate that asks for an attribute of the user."""
+    operand = {"attr": lookup.model_dump(mode="json", by_alias=True)}
+    return {"cmp": {"ref": "field:f", "op": "in", "operand": operand}}
+
+
 def test_what_attributes_say_of_the_user_is_a_right() -> None:
-    """Which was asked for, and what was found."""
-    one, two = (policy.AttrLookup(table="x", key_field="k", value_field=v) for v in ("a", "b"))
-    found = [{one: ("north",)}, {one: ("south",)}, {two: ("north",)}, {one: ()}, {}]
-    digests = {resolve(BASE, at("t"), attributes=each).tables[0].rights for each in found}
-    assert len(digests) == len(found)
+    """Which was asked for, and what was found, by policies and by boundaries."""
+    found = [{ONE: ("north",)}, {ONE: ("south",)}, {TWO: ("north",)}, {ONE: ()}, {}]
+    for facts in (
+        with_table(policies=(policy_of(asks(ONE)), policy_of(asks(TWO)))),
+        with_table(views=(view("v", "restricted", filter={"any": [asks(ONE), asks(TWO)]}),)),
+    ):
+        digests = {resolve(facts, at("t"), attributes=each).tables[0].rights for each in found}
+        assert len(digests) == len(found)
+
+
+def test_what_rules_elsewhere_ask_is_no_right() -> None:
+    """A request that is about more than the tool was finds the same rights."""
+    one = with_table(policies=(policy_of(asks(ONE)),))
+    found = [{ONE: ("north",)}, {ONE: ("north",), TWO: ("south",)}]
+    digests = {resolve(one, at("t"), attributes=each).tables[0].rights for each in found}
+    assert len(digests) == 1
 
 
 def test_equal_rights_have_one_digest() -> None:

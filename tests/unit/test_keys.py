@@ -130,6 +130,14 @@ def test_only_what_is_of_one_scope_tells_it(name: str, key: str | None) -> None:
     assert keys.scope_key_in(name) == key
 
 
+def test_an_index_holds_names_that_are_said_and_names_that_are_not() -> None:
+    """As `fill.lua` spells them."""
+    name = keys.surface_name("w", "K")
+    assert keys.quietly(name) == f"!{name}"
+    assert keys.unquiet(keys.quietly(name)) == (name, False)
+    assert keys.unquiet(name) == (name, True)
+
+
 def test_sealed_tags_tell_nothing() -> None:
     """HMAC by the secret, over workspace and tag; in the order of the digests."""
     tags = [keys.rows("t"), Tag("everything")]

@@ -18,13 +18,6 @@ LONG = 64
 index answers: the server would look through its statistics for every value to tell how many rows
 have it, which takes longer than the counting."""
 
-_DAY = "'^[0-9]{4}-[0-9]{2}-[0-9]{2}$'"
-_TIME = (
-    "'^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?"
-    "(Z|[+-](0[0-9]|1[0-5]):[0-5][0-9])$'"
-)
-"""Times with their zone: what a session's own zone would have to complete is no time."""
-
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -84,28 +77,8 @@ class Cell:
         return f"CASE WHEN {self._is('number')} THEN ({self._json()})::numeric END"
 
     def on_day(self, op: days.DayOp, day: policy.OnDay) -> str:
-        """A day by its text, a time by the local date on which it falls, nothing else: no value of
-        another type is spelled as one of them."""
-        cell, sign = f"(records.cells ->> {self._id()})", "=" if op == "eq" else SIGNS[op]
-        by_text = f'{cell} COLLATE "C" {sign} {self.binds.text(day.day.isoformat())}'
-        by_time = days.compared(f"{cell}::timestamptz", op, day, self.binds)
-        return true_only(
-            f"CASE WHEN NOT ({self._near(cell, op, day)}) THEN false"
-            f" WHEN {cell} ~ {_DAY} AND pg_input_is_valid({cell}, 'date') THEN {by_text}"
-            f" WHEN {cell} ~ {_TIME} AND pg_input_is_valid({cell}, 'timestamptz')"
-            f" THEN {by_time} END"
-        )
-
-    def _near(self, cell: str, op: days.DayOp, day: policy.OnDay) -> str:
-        """Where a text must be for its day to compare so: cheap, and most often enough. A local
-        date is at most a day from that in UTC, and that as much from the one that is written."""
-        near = []
-        first, last = days.shifted(day, -2), days.shifted(day, 3)
-        if op in ("eq", "gt", "gte") and first is not None:
-            near.append(f'{cell} COLLATE "C" >= {self.binds.text(first.isoformat())}')
-        if op in ("eq", "lt", "lte") and last is not None:
-            near.append(f'{cell} COLLATE "C" < {self.binds.text(last.isoformat())}')
-        return " AND ".join(near) or "true"
+        """No value of another type is spelled as a day or a time."""
+        return days.spelled(f"(records.cells ->> {self._id()})", op, day, self.binds)
 
     def _among(self, values: list[JsonValue]) -> str:
         return true_only(f"{self._json()} = ANY({self.binds.jsons(values)})")

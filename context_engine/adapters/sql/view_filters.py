@@ -3,7 +3,8 @@
 Beside `predicates`, and apart from it: policies are never compiled here. What a filter means, so
 that SQL and a plain interpreter agree:
 
-- Text compares by code point, numbers as numeric, dates as ISO text in the filter's own zone.
+- Text compares by code point, numbers as numeric, days and times by the local date in the filter's
+  own zone; a text that spells neither has none.
 - A value of another type, and a missing one, is null: it passes `empty`, `not_equal` and nothing
   else. `is` takes a missing boolean for false. `empty` is null, "", false, or a list of nothing.
 - A count, lookup or rollup is made of live linked records in the user's sight. A sum of nothing
@@ -23,7 +24,6 @@ from context_engine import policy
 from context_engine import view_filters as f
 from context_engine import view_values as v
 from context_engine.adapters.sql import days
-from context_engine.adapters.sql.cells import true_only
 from context_engine.adapters.sql.predicates import Binds, answered, predicate_sql
 
 
@@ -211,41 +211,26 @@ class _Compiler(_Values):
         return f"coalesce({self.scalar(value)} {_SIGNS[test.op]} {wanted}, false)"
 
     def _in_days(self, value: v.Value, test: f.InDays) -> str:
-        """Local dates compare: one that is stored by its text, that of a time by the moments at
-        which days begin, since the server may not know the zone."""
+        """By the days of policies: a text that spells neither a day nor a time is on none."""
         first, after = f.span(test.days, self._now)
-        of_time = v.kind_of(value) != "date"
 
-        def reached(day: date) -> str:
-            if of_time:
-                on = policy.OnDay(day=day, tz=test.days.tz)
-                return days.compared("d.at", "gte", on, self._binds)
-            return f"d.at >= {self._binds.text(day.isoformat())}"
+        def on(op: days.DayOp, day: date) -> str:
+            return days.spelled("d.v", op, policy.OnDay(day=day, tz=test.days.tz), self._binds)
 
         match test.op:
             case "date_is":
-                holds = f"{reached(first)} AND NOT {reached(after)}"
+                holds = f"{on('gte', first)} AND {on('lt', after)}"
             case "date_is_before":
-                holds = f"NOT {reached(first)}"
+                holds = on("lt", first)
             case "date_is_on_or_before":
-                holds = f"NOT {reached(after)}"
+                holds = on("lt", after)
             case "date_is_after":
-                holds = reached(after)
+                holds = on("gte", after)
             case "date_is_on_or_after":
-                holds = reached(first)
+                holds = on("gte", first)
             case _:
                 assert_never(test.op)
-        found = self.scalar(value)
-        at = _time(found) if of_time else f"SELECT nullif({found}, '') AS at"
-        return true_only(f"(SELECT {holds} FROM ({at}) AS d)")
-
-
-def _time(text: str) -> str:
-    """A query of the time that a text spells; of nothing where it spells none."""
-    return (
-        f"SELECT CAST(w.at AS timestamptz) AS at FROM (SELECT {text} AS at) AS w"
-        " WHERE pg_input_is_valid(w.at, 'timestamptz')"
-    )
+        return f"(SELECT {holds} FROM (SELECT {self.scalar(value)} AS v) AS d)"
 
 
 def _joined(by: str, of_none: str, conditions: list[str]) -> str:
