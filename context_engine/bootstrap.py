@@ -120,7 +120,7 @@ async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
             cache=cache,
             engine=wired.engine,
             database=database,
-            services=DomainServices(database, cache),
+            services=DomainServices(database, cache, ids_as_given=True),
             outbox=SqlOutbox(database),
             liveness=cache.liveness,
         )
@@ -165,6 +165,6 @@ def _place(url: str) -> str:
 
 @asynccontextmanager
 async def domain_services(config: Settings | None = None) -> AsyncIterator[DomainServices]:
-    """The domain services alone, for whoever writes."""
+    """The domain services alone, for the tools of operators, who choose ids."""
     async with parts(config) as wired:
         yield wired.services

@@ -5,68 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
 from context_engine import access, keys, tokens
-from context_engine.builder import Builder, Built, Surfaced
+from context_engine.asked import DEFAULTS, Answer, Asked, Options
+from context_engine.assembly import assemble
+from context_engine.builder import Builder
+from context_engine.built import Surfaced
 from context_engine.coordinates import Effective, effective, kept
 from context_engine.errors import NotFound, Unavailable
 from context_engine.faults import Faults
+from context_engine.keeping import Keeper
 from context_engine.keys import Rendering, Scope
 from context_engine.liveness import Liveness, Proven
-from context_engine.models.context import Source
 from context_engine.models.input import ContextBuildInput
-from context_engine.ports import Domain, Entry, Moment, NewEntry, Seen, SnapshotRecord
-from context_engine.rendering import answered, denial, denied
+from context_engine.ports import Domain, Entry, Moment, Seen
+from context_engine.rendering import answered, denial
 from context_engine.repository import ContextRepository, Names, Remarks, names_of
-from context_engine.tokens import Token
+
+__all__ = ["Answer", "ContextEngine", "Options", "moment_of"]
 
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Waits between attempts while a part is away; the last repeats until the build's bound."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How one request wants to be answered.
-
-    `fresh`: never from a cache, though it fills it. `strict`: every requested coordinate that
-    is out of sight is an error. `after`: from a cache only if these writes are proven applied.
-    `max_age_ms`: from a cache only if built within so many milliseconds, by the store's clock; it
-    narrows, and never permits what is not proven.
-    """
-
-    fresh: bool = False
-    strict: bool = False
-    after: tuple[Token, ...] = ()
-    max_age_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answered request. `context` is the `AgentContext` as JSON, ready for the wire."""
-
-    context_id: str
-    context_hash: str
-    source: Source
-    context: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One request on its way through the engine."""
-
-    request: ContextBuildInput
-    options: Options
-    scope: Scope
-    effective: Effective
-    names: Names
-    remarks: Remarks
-    last_hash: str | None = None
-    """Hash of the context that the session was answered with before."""
-    request_id: str | None = None
-    trace_id: str | None = None
 
 
 class ContextEngine:
@@ -85,13 +47,14 @@ class ContextEngine:
     ) -> None:
         self._domain, self._repository, self._builder = domain, repository, builder
         self._liveness, self._bypasses = liveness, asyncio.Semaphore(bypass_builds)
+        self._keeper = Keeper(repository)
         self._build_timeout, self._now = build_timeout, now
         self._faults = Faults()
 
     async def build(
         self,
         request: ContextBuildInput,
-        options: Options = Options(),
+        options: Options = DEFAULTS,
         *,
         request_id: str | None = None,
         trace_id: str | None = None,
@@ -200,7 +163,8 @@ class ContextEngine:
     async def _build(self, asked: Asked, seen: Seen | None) -> Answer:
         context_id = uuid4().hex
         surfaced = await self._surfaced(asked, seen, context_id)
-        built = self._builder.assemble(
+        built = assemble(
+            self._builder.limits,
             asked.request,
             asked.effective,
             surfaced,
@@ -211,8 +175,8 @@ class ContextEngine:
             remarks=tuple(asked.remarks.said),
             clock=seen.moment.clock if seen is not None and seen.moment is not None else None,
         )
-        await self._repository.evidence(_evidence(asked, built))
-        await self._keep(asked, seen, surfaced, built)
+        await self._keeper.evidence(asked, built)
+        await self._keeper.answer(asked, seen, surfaced, built)
         context = answered(built.payload, built.source, 0)[1]
         return Answer(built.context_id, built.context_hash, built.source, context)
 
@@ -234,7 +198,7 @@ class ContextEngine:
                 self._faults.report(at.workspace_id, known.faults)
             return known
         except access.Denied as refused:
-            await self._keep_denial(asked, seen, known, refused)
+            await self._keeper.denial(asked, seen, known, refused)
             # Without its tags: those of what is hidden and of what is missing differ.
             raise NotFound(refused.kind, refused.id) from None
 
@@ -249,65 +213,6 @@ class ContextEngine:
                 now=moment_of(seen.now_ms) if seen is not None else None,
                 context_id=context_id,
             )
-
-    async def _keep(
-        self,
-        asked: Asked,
-        seen: Seen | None,
-        surfaced: Surfaced,
-        built: Built,
-    ) -> None:
-        """Stores the surface if it is new, the whole context, and the session's two halves."""
-        if seen is None:
-            return
-        entry, names = self._repository.entry, asked.names
-        new = self._new_surface(asked, seen, surfaced)
-        base, tags = surfaced.over or new, surfaced.tags | surfaced.dialogue_tags
-        whole = entry(
-            names.whole, built.payload, tags, seen, context_hash=built.context_hash, surface=base
-        )
-        memory = None
-        if built.memory is not None and asked.scope.has_session:
-            name = keys.memory_name(asked.scope)
-            memory = entry(name, built.memory.encode(), tags, seen, surface=base)
-        session = self._repository.session_write(
-            asked.effective, asked.scope, built.context_hash, memory
-        )
-        entries = [one for one in (new, whole) if one is not None]
-        await self._repository.keep(seen, entries, session, asked.scope)
-
-    async def _keep_denial(
-        self, asked: Asked, seen: Seen | None, known: Surfaced | None, refused: access.Denied
-    ) -> None:
-        """Stores a denial in the place of the whole context, and the surface if it is new.
-
-        The session keeps nothing of it, and there is no evidence: nothing was told.
-        """
-        if seen is None:
-            return
-        new = self._new_surface(asked, seen, known) if known is not None else None
-        whole = self._repository.entry(
-            asked.names.whole,
-            denied(refused.kind, refused.id),
-            refused.tags,
-            seen,
-            surface=(known.over if known is not None else None) or new,
-        )
-        entries = [one for one in (new, whole) if one is not None]
-        await self._repository.keep(seen, entries, None, asked.scope)
-
-    def _new_surface(self, asked: Asked, seen: Seen, surfaced: Surfaced) -> NewEntry | None:
-        """The surface as it is to be stored; None where it came out of the cache."""
-        if surfaced.over is not None:
-            return None
-        return self._repository.entry(
-            asked.names.surface,
-            surfaced.surface.payload,
-            surfaced.tags,
-            seen,
-            passing=surfaced.passing,
-            until=surfaced.until,
-        )
 
 
 def _since(entry: Entry | None, oldest_ms: int) -> Entry | None:
@@ -330,22 +235,3 @@ def _cached(entry: Entry, now_ms: int) -> Answer:
     age = max(0, now_ms - entry.built_ms)
     context_id, context = answered(entry.payload, "cache", age)
     return Answer(context_id, entry.context_hash, "cache", context)
-
-
-def _evidence(asked: Asked, built: Built) -> SnapshotRecord:
-    at = asked.effective.at
-    return SnapshotRecord(
-        context_id=built.context_id,
-        context_hash=built.context_hash,
-        workspace_id=at.workspace_id,
-        user_id=at.user_id,
-        scope_key=asked.scope.key,
-        source=built.source,
-        summary=built.summary,
-        context=answered(built.payload, built.source, 0)[1],
-        compression=built.compression,
-        operator_trace=built.operator_trace,
-        generated_at=built.generated_at,
-        request_id=asked.request_id,
-        trace_id=asked.trace_id,
-    )

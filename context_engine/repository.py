@@ -129,8 +129,10 @@ class ContextRepository:
         until: datetime | None = None,
         context_hash: str = "",
         surface: Entry | NewEntry | None = None,
+        quiet: bool = False,
     ) -> NewEntry | None:
-        """An entry of this build; one made out of a surface ends with it at the latest."""
+        """An entry of this build; one made out of a surface ends with it at the latest. `quiet`:
+        it is part of a denial."""
         if seen.moment is None:
             return None
         life = PASSING_TTL if passing else self._lifetimes.cache
@@ -149,6 +151,7 @@ class ContextRepository:
             built_ms=built,
             expires_ms=expires,
             context_hash=context_hash,
+            quiet=quiet,
         )
 
     async def keep(

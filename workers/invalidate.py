@@ -11,38 +11,29 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Protocol
-from uuid import uuid4
 
 import structlog
 
-from context_engine import bootstrap, keys
-from context_engine.changes import AnyChange
+from context_engine import bootstrap
 from context_engine.errors import Unavailable
-from context_engine.invalidation import Applied, Invalidator
-from context_engine.keys import Tag
-from context_engine.ports import Evicted
+from context_engine.invalidation import Invalidator
 from context_engine.settings import Settings
-from events import cloudevents, messages
 from events.consumer import Consumer
-from events.dead_letters import dead_letter
-from events.messages import ContextEvicted, Heartbeat
 from events.producer import Producer
-from events.records import OutgoingRecord, Position, RawMessage
+from events.records import RawMessage
 from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
 from workers.beside import beside
-from workers.change_reader import Poison, read
+from workers.change_applier import ChangeApplier
 from workers.health import served
 from workers.heartbeat import Heart
-from workers.proving import Heard, Prover
+from workers.proving import Prover
 from workers.runner import ExitCode
 from workers.watchdog import Stalled, Watchdog
 
-log = structlog.get_logger(__name__)
+__all__ = ["ChangeApplier", "Consumption", "next_offsets", "run", "watched"]
 
-SOURCE = "context-engine/invalidate"
-UNREADABLE = "unreadable"
-"""The change type that an announcement names where nobody could read the change."""
+log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 0.5
 SEND_SECONDS = 8.0
@@ -58,129 +49,12 @@ PATIENCE = 0.75
 """How long one may be away later, as a share of the time after which a worker is stalled."""
 
 
-class Sender(Protocol):
-    """What is needed of a producer."""
-
-    async def send(self, record: OutgoingRecord) -> Position: ...
-
-
 class Source(Protocol):
     """What is needed of a consumer."""
 
     async def poll(self, seconds: float) -> list[RawMessage]: ...
 
     async def commit(self, offsets: dict[tuple[str, int], int]) -> None: ...
-
-
-class ChangeApplier:
-    """Applies a batch of messages of the change topics. Raises `Unavailable` part-way: redo it."""
-
-    def __init__(
-        self,
-        invalidator: Invalidator,
-        prover: Prover,
-        producer: Sender,
-        topics: Topics,
-        settings: Settings,
-    ) -> None:
-        self._invalidator, self._prover = invalidator, prover
-        self._producer, self._topics = producer, topics
-        self._group = settings.invalidation_group
-        self._secret = settings.tag_secret.get_secret_value()
-
-    async def apply(self, batch: Sequence[RawMessage]) -> None:
-        """Marks all, proves it, then evicts, then tells. Done means: may be committed."""
-        changes: list[tuple[RawMessage, AnyChange]] = []
-        heard: list[Heard] = []
-        poisons: list[Poison] = []
-        for raw in batch:
-            match read(raw):
-                case Poison() as poison:
-                    poisons.append(poison)
-                case Heartbeat() as beat:
-                    heard.append((raw, beat))
-                case change:
-                    changes.append((raw, change))
-        marks = await self._invalidator.mark([change for _, change in changes])
-        for poison in poisons:
-            await self._invalidator.mark_unknown(poison.workspace_ids)
-        await self._prover.hear(heard)
-        told: list[OutgoingRecord] = []
-        for (raw, change), mark in zip(changes, marks, strict=True):
-            told.append(self._changed(raw, await self._invalidator.evict(change, mark)))
-        for poison in poisons:
-            told.extend(await self._buried(poison))
-        await asyncio.gather(*map(self._producer.send, told))
-        if changes or poisons:
-            log.info("changes applied", changes=len(changes), unreadable=len(poisons))
-
-    def _changed(self, raw: RawMessage, applied: Applied) -> OutgoingRecord:
-        change = applied.change
-        return self._announcement(
-            raw,
-            change.workspace_id,
-            change.change_id,
-            change.type,
-            applied.tags,
-            applied.evicted,
-            applied.mark.clock,
-        )
-
-    async def _buried(self, poison: Poison) -> list[OutgoingRecord]:
-        """The dead letter, and an announcement for each workspace whose contexts it ended."""
-        raw = poison.raw
-        log.error(
-            "change cannot be read; its workspace starts anew",
-            topic=raw.topic,
-            partition=raw.partition,
-            offset=raw.offset,
-            reason=poison.error.message,
-        )
-        told = [dead_letter(raw, poison.error, self._group)]
-        unknown = frozenset({keys.EVERYTHING})
-        name = f"{raw.topic}/{raw.partition}/{raw.offset}"
-        for workspace_id in poison.workspace_ids:
-            evicted = await self._invalidator.evict_unknown(workspace_id)
-            told.append(
-                self._announcement(raw, workspace_id, name, UNREADABLE, unknown, evicted, None)
-            )
-        return told
-
-    def _announcement(
-        self,
-        raw: RawMessage,
-        workspace_id: str,
-        change_id: str,
-        change_type: str,
-        tags: frozenset[Tag],
-        evicted: Evicted,
-        clock: int | None,
-    ) -> OutgoingRecord:
-        message = ContextEvicted(
-            workspace_id=workspace_id,
-            change_id=change_id,
-            change_type=change_type,
-            topic=raw.topic,
-            partition=raw.partition,
-            offset=raw.offset,
-            tags=keys.seal(self._secret, workspace_id, tags),
-            clock=clock,
-            count=evicted.count,
-            scope_keys=evicted.scope_keys,
-            truncated=evicted.truncated,
-        )
-        headers, value = cloudevents.encode(
-            type=messages.EVICTED,
-            source=SOURCE,
-            id=uuid4().hex,
-            data=message.model_dump_json().encode(),
-        )
-        return OutgoingRecord(
-            topic=self._topics.evictions.name,
-            key=workspace_id.encode(),
-            value=value,
-            headers=headers,
-        )
 
 
 class Consumption:

@@ -57,7 +57,9 @@ def _tables(context: AgentContext) -> Iterator[RenderableType]:
         grid.add_row("records", Text(number(table.record_count)))
         yield grid
     if context.view is not None:
-        shown = f"view {clean(context.view.name)}: {number(context.view.record_count)} records"
+        count = context.view.record_count
+        noun = "record" if count is not None and count.value == 1 else "records"
+        shown = f"view {clean(context.view.name)}: {number(count)} {noun}"
         yield Text(shown)
 
 

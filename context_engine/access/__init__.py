@@ -27,7 +27,7 @@ from context_engine.access.visible import (
     Way,
     rights_of,
 )
-from context_engine.access.ways import reach
+from context_engine.access.ways import own_role, reach
 
 __all__ = [
     "RANK",
@@ -52,6 +52,7 @@ __all__ = [
     "in_order",
     "lookups",
     "lower",
+    "own_role",
     "reach",
     "resolve",
     "rights_of",

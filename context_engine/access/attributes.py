@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from context_engine import policy
 from context_engine.errors import InvalidRequest
@@ -14,11 +15,16 @@ from context_engine.keys import Coordinates
 
 def lookups(facts: Facts, at: Coordinates) -> frozenset[policy.AttrLookup]:
     """Every `user.attr` in the policies and boundaries of the tables, and in the current view."""
+    return asked_by(_rules(facts, at))
+
+
+def asked_by(rules: Iterable[JsonValue]) -> frozenset[policy.AttrLookup]:
+    """Every `user.attr` in these predicates, as they are stored."""
     found: set[policy.AttrLookup] = set()
-    for raw in _rules(facts, at):
+    for raw in rules:
         if _mentions_attr(raw):
             try:
-                found |= policy.attributes(policy.parse(raw))
+                found |= policy.attributes(policy.parse_stored(raw))
             except InvalidRequest:
                 continue  # garbage denies where it is read
     return frozenset(found)
@@ -34,15 +40,7 @@ def _rules(facts: Facts, at: Coordinates) -> Iterator[JsonValue]:
 
 def _mentions_attr(raw: JsonValue) -> bool:
     """Most rules mention none, and need no parsing to tell."""
-    todo = [raw]
-    while todo:
-        match todo.pop():
-            case dict() as mapping:
-                if "attr" in mapping:
-                    return True
-                todo.extend(mapping.values())
-            case list() as items:
-                todo.extend(items)
-            case _:
-                pass
-    return False
+    try:
+        return b'"attr"' in to_json(raw)
+    except ValueError:  # half a character, or nested too deep: garbage too
+        return False

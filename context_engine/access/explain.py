@@ -11,31 +11,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 
-from context_engine.access.roles import granted, held_on
+from context_engine.access.roles import held_on
 from context_engine.access.run import Attributes, Run
 from context_engine.access.tables import Tables
-from context_engine.access.telling import (
-    Holds,
-    Outcome,
-    Question,
-    Step,
-    Stored,
-    Told,
-    quoted,
-    verdict,
-)
+from context_engine.access.telling import Holds, Question, Step, Stored, Told, verdict
+from context_engine.access.telling_fields import Fields
 from context_engine.access.telling_roles import (
     agent_stack,
     membership,
     narrowing,
     table_role,
-    view_grants,
     workspace_role,
 )
+from context_engine.access.telling_views import Views, sees
 from context_engine.access.telling_ways import Ways, holding, named
-from context_engine.access.visible import VisibleTable, VisibleView
+from context_engine.access.visible import VisibleTable
 from context_engine.access.ways import Entry, entries
-from context_engine.facts import Facts, TableFacts, ViewFacts
+from context_engine.facts import Facts, TableFacts
 from context_engine.keys import Coordinates
 from context_engine.view_filters import RowSet
 
@@ -140,83 +132,26 @@ class _Walk:
         yield from narrowing(
             self.facts.agents, table.id, held_on(self.facts, at.workspace_id, table.id)
         )
-        yield from self._view_ways(table)
         ways = Ways(self.run, self.tables, self.entries, self.tests)
+        fields, views = Fields(ways), Views(ways, self.table)
+        yield from views.ways_in(table)
         for entry in self.entries:
-            yield from ways.fields(entry, self.question.field_id)
+            yield from fields.shown(entry, self.question.field_id)
             yield from ways.rows(entry)
         if self.question.view_id is not None:
-            yield from self._view(table, ways, self.question.view_id)
+            yield from views.asked(table, self.question.view_id, self.stored.view)
         yield from self._verdicts()
 
     def _stored_table(self) -> Step:
         place, id = self.stored.table, self.question.table_id
         if place is None:
-            return Step("table", "shuts out", f"there is no table {id!r}")
+            return Step("table", "shuts out", f"there is no table {id!r}", missing=True)
         if place.workspace_id != self.question.workspace_id:
-            return Step("table", "shuts out", f"{id!r} is in the workspace {place.workspace_id!r}")
+            because = f"{id!r} is in the workspace {place.workspace_id!r}"
+            return Step("table", "shuts out", because, missing=True)
         if place.gone:
             return Step("table", "shuts out", f"{id!r} is trashed")
         return Step("table", "lets in", f"{id!r} is there")
-
-    def _view_ways(self, table: TableFacts) -> Iterator[Step]:
-        """Restricted views with a grant, each a way of its own; a grant on another adds none."""
-        through = {entry.view.id for entry in self.entries if entry.view is not None}
-        for view in table.views:
-            role = granted(self.facts, "view", view.id)
-            if role is None:
-                continue
-            yield from view_grants(self.facts, view.id)
-            step = f"way by view {view.id}"
-            if view.id in through:
-                yield Step(step, "lets in", f"a restricted view, held as {role}")
-            elif view.ownership != "restricted":
-                yield Step(step, "no effect", f"a {view.ownership} view is no way in")
-            else:
-                yield Step(
-                    step, "shuts out", f"the role {role} does not let in, or the agents do not"
-                )
-
-    # -- the view ----------------------------------------------------------------------------
-
-    def _view(self, table: TableFacts, ways: Ways, view_id: str) -> Iterator[Told]:
-        view = next((one for one in table.views if one.id == view_id), None)
-        if view is None:
-            place = self.stored.view
-            where = f", but one of table {place.table_id!r}" if place is not None else ""
-            yield Step("view", "shuts out", f"there is no view {view_id!r} of this table{where}")
-            return
-        yield self._ownership(view)
-        made, _ = self.tables.view()
-        if made is not None:
-            yield self._filter(made, ways)
-
-    def _ownership(self, view: ViewFacts) -> Step:
-        step = f"view {view.id}"
-        if granted(self.facts, "view", view.id) == "none":
-            return Step(step, "shuts out", "a grant of none hides it, from ADMINs too")
-        match view.ownership:
-            case "collaborative":
-                who = "all with the table's own way"
-            case "personal":
-                who = f"its owner {view.owner_id!r}, with the table's own way"
-            case "restricted":
-                who = "who has a grant on it, and ADMINs of the table"
-            case _:
-                who = "nobody"
-        return Step(step, _lets_in(self._sees(view.id)), f"{view.ownership}: for {who}")
-
-    def _sees(self, view_id: str) -> bool:
-        return self.table is not None and any(v.facts.id == view_id for v in self.table.views)
-
-    def _filter(self, view: VisibleView, ways: Ways) -> Told:
-        step = f"filter of view {view.facts.id}"
-        if view.uncountable is not None:
-            return Step(step, "no effect", f"it has no count: {view.uncountable}")
-        if view.facts.filter is None:
-            return Step(step, "no effect", "there is none")
-        text = f"presentation only: {quoted(view.facts.filter)}"
-        return ways.view_filter(step, RowSet(view.filter, view.where), text)
 
     # -- verdicts ----------------------------------------------------------------------------
 
@@ -228,7 +163,7 @@ class _Walk:
         if asked.view_id is not None:
             known = table is not None and self.stored.view is not None
             because = "by its table and its ownership" if known else "it is not among its views"
-            yield verdict(f"view {asked.view_id}", self._sees(asked.view_id), because)
+            yield verdict(f"view {asked.view_id}", sees(table, asked.view_id), because)
         if asked.field_id is not None:
             yield self._field_verdict(asked.field_id)
         if asked.record_id is not None:
@@ -243,7 +178,8 @@ class _Walk:
         if field_id not in (self.run.fields_of(self.question.table_id) or {}):
             place = self.stored.field
             where = f"; it is one of table {place.table_id!r}" if place is not None else ""
-            return verdict(what, False, f"there is no such field of this table{where}")
+            because = f"there is no such field of this table{where}"
+            return verdict(what, False, because, missing=True)
         seen = self.table is not None and self.table.shows(field_id)
         return verdict(what, seen, "shown by a way" if seen else "shown by no way")
 
@@ -251,9 +187,10 @@ class _Walk:
         what = f"record {record_id}" if field_id is None else f"cell {record_id}, {field_id}"
         place, table = self.stored.record, self.table
         if place is None:
-            return verdict(what, False, f"there is no record {record_id!r}")
+            return verdict(what, False, f"there is no record {record_id!r}", missing=True)
         if place.table_id != self.question.table_id:
-            return verdict(what, False, f"it is a record of table {place.table_id!r}")
+            because = f"it is a record of table {place.table_id!r}"
+            return verdict(what, False, because, missing=True)
         if place.gone:
             return verdict(what, False, "the record is deleted")
         if table is None:
@@ -267,7 +204,3 @@ class _Walk:
             return verdict(what, bool(held), f"held by {by}" if held else "held by no way")
 
         return told
-
-
-def _lets_in(seen: bool) -> Outcome:
-    return "lets in" if seen else "shuts out"

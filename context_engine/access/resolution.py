@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
 from context_engine import keys
 from context_engine.access.denied import Denied
+from context_engine.access.kept import DECISIONS
 from context_engine.access.links import links_in_sight
 from context_engine.access.roles import RANK, in_workspace, narrowed
 from context_engine.access.run import Attributes, Run
@@ -24,7 +25,7 @@ from context_engine.access.work import (
 )
 from context_engine.errors import NotFound
 from context_engine.facts import AgentFacts, Facts, UserFacts, WorkspaceFacts
-from context_engine.keys import Coordinates, Tag
+from context_engine.keys import Coordinates
 from context_engine.models.sections import Role
 
 
@@ -47,12 +48,19 @@ def resolve(
     Raises `NotFound` for the workspace, and `Denied` for a requested table, the conversation, an
     agent of the stack, and with `strict` for every requested coordinate.
     """
-    scope = _scope(Run(facts, at, now or facts.now or datetime.now(UTC), attributes), inherited)
+    now = now or facts.now or datetime.now(UTC)
+    # Without the dialogue, which is told of by itself, and is nothing to keep in memory.
+    here = replace(at, session_id=None, conversation_id=None)
+    run = Run(facts.model_copy(update={"conversation": None}), here, now, attributes)
+    scope = DECISIONS.of(run, lambda: _scope(run))
+    if at.conversation_id is not None:
+        scope = _with_talk(scope, Run(facts, at, now, attributes), inherited)
     settle(scope.absent, inherited, tags=scope.tags, strict=strict)
     return scope
 
 
-def _scope(run: Run, inherited: frozenset[str]) -> VisibleScope:
+def _scope(run: Run) -> VisibleScope:
+    """All but the conversation."""
     user, workspace, held = _membership(run)
     agents = _agents(run, held)
     role = narrowed(held, agents)
@@ -66,8 +74,6 @@ def _scope(run: Run, inherited: frozenset[str]) -> VisibleScope:
     team = team_in_sight(run, role)
     organization = organization_in_sight(run, workspace)
     workflow = workflow_in_sight(run, role)
-    until = run.until
-    talk = _talk(run, tables, inherited)
     return VisibleScope(
         maker=MAKER,
         user=user,
@@ -84,15 +90,15 @@ def _scope(run: Run, inherited: frozenset[str]) -> VisibleScope:
         organization=organization,
         workflow=workflow,
         agents=agents,
-        conversation=talk.conversation,
+        conversation=None,
         absent=in_order(run.missing),
         tags=frozenset(run.tags),
         told=frozenset(run.told),
-        dialogue_tags=talk.tags,
-        dialogue_told=talk.told,
+        dialogue_tags=frozenset(),
+        dialogue_told=frozenset(),
         denials=tuple(run.denials),
         faults=tuple(run.faults),
-        until=until,
+        until=run.until,
     )
 
 
@@ -118,42 +124,42 @@ def _agents(run: Run, held: Role) -> tuple[AgentFacts, ...]:
     return seen
 
 
-@dataclass(frozen=True, slots=True)
-class _Talk:
-    """The conversation in sight, and what the dialogue alone depends on and tells."""
+def _with_talk(scope: VisibleScope, run: Run, inherited: frozenset[str]) -> VisibleScope:
+    """`scope` with the conversation in sight, and what the dialogue alone depends on and tells.
 
-    conversation: VisibleConversation | None
-    tags: frozenset[Tag] = frozenset()
-    told: frozenset[Tag] = frozenset()
-
-
-def _talk(run: Run, tables: Tables, inherited: frozenset[str]) -> _Talk:
-    if run.at.conversation_id is None:
-        return _Talk(None)
-    own = frozenset({keys.conversation(run.at.conversation_id)})
-    conversation = run.facts.conversation
+    What tools ran over is the dialogue's matter: the surface must not depend on it.
+    """
+    conversation, id = run.facts.conversation, run.at.conversation_id
+    assert id is not None, "a conversation is asked for"
+    own = frozenset({keys.conversation(id)})
     if conversation is None or not conversation.is_participant:
-        run.deny(f"conversation {run.at.conversation_id}", "missing or no participant")
-        if "conversation_id" in inherited:
-            return _Talk(None, own, own)
-        raise Denied("conversation", run.at.conversation_id, run.tags | own)
-    # What tools ran over is the dialogue's matter: the surface must not depend on it.
-    surface = set(run.tags)
+        run.deny(f"conversation {id}", "missing or no participant")
+        if "conversation_id" not in inherited:
+            raise Denied("conversation", id, scope.tags | own)
+        return _noted(replace(scope, dialogue_tags=own, dialogue_told=own), run)
     ran_over = {id for message in conversation.dialogue.messages for id in message.table_ids}
-    seen = {t.id: t for id in sorted(ran_over) if (t := tables.one(id)) is not None}
     # Tables that are gone too: they may come back.
     told = own | {keys.schema(id) for id in ran_over}
-    tags = told | (run.tags - surface) | {keys.rows(id) for id in ran_over}
-    run.tags = surface
-    for table in seen.values():
-        told |= tables.told_of(table)
-    return _Talk(
-        VisibleConversation(
-            maker=MAKER,
-            facts=conversation,
-            user_id=run.at.user_id,
-            rights={id: table.rights for id, table in seen.items()},
-        ),
-        frozenset(tags | told),
-        frozenset(told),
+    rights: dict[str, str] = {}
+    if ran_over:
+        tables = Tables(run, scope.agents)
+        for table in filter(None, map(tables.one, sorted(ran_over))):
+            rights[table.id] = table.rights
+            told |= tables.told_of(table)
+    tags = told | (run.tags - scope.tags) | {keys.rows(id) for id in ran_over}
+    visible = VisibleConversation(
+        maker=MAKER,
+        facts=conversation,
+        user_id=run.at.user_id,
+        rights=rights,
+    )
+    return _noted(replace(scope, conversation=visible, dialogue_tags=tags, dialogue_told=told), run)
+
+
+def _noted(scope: VisibleScope, run: Run) -> VisibleScope:
+    """With what `run` noted beside it."""
+    return replace(
+        scope,
+        denials=tuple(dict.fromkeys((*scope.denials, *run.denials))),
+        faults=tuple(dict.fromkeys((*scope.faults, *run.faults))),
     )

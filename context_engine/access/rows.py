@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import assert_never
 
 from context_engine import policy, view_filters
 from context_engine.access.run import Run
@@ -77,7 +78,7 @@ def policy_for(
     Garbage closes the table, whoever it once named.
     """
     try:
-        parsed = run.once(("policy", stored.id), lambda: _parsed(stored))
+        parsed = policy.parse_policy(stored.subjects, stored.pred, stored.mode)
         if not _names(run, held, parsed):
             return None
         meant = run.once(("pred", stored.id), lambda: stored_pred(run, table, parsed.pred))
@@ -88,17 +89,20 @@ def policy_for(
         return "restrictive", False
 
 
-def _parsed(stored: PolicyFacts) -> policy.RowPolicy:
-    pred = policy.parse(stored.pred)
-    return policy.RowPolicy.model_validate(
-        {"subjects": stored.subjects, "pred": pred, "mode": stored.mode}
-    )
-
-
 def _names(run: Run, held: Role, parsed: policy.RowPolicy) -> bool:
-    mine = {("user", run.at.user_id), ("role", held)}
-    mine |= {("team", team) for team in run.facts.team_ids}
-    return any((s.type, s.id) in mine for s in parsed.subjects)
+    for subject in parsed.subjects:
+        match subject.type:
+            case "user":
+                named = subject.id == run.at.user_id
+            case "team":
+                named = subject.id in run.facts.team_ids
+            case "role":
+                named = subject.id == held
+            case _:
+                assert_never(subject.type)
+        if named:
+            return True
+    return False
 
 
 def stored_pred(run: Run, table: TableFacts, pred: policy.Pred) -> policy.Pred:
@@ -111,9 +115,8 @@ def stored_pred(run: Run, table: TableFacts, pred: policy.Pred) -> policy.Pred:
         run.read_by(pred, table)
     if (lacking := policy.lacking(pred, run.fields_of, table.id)) is not None:
         raise policy.Unresolvable(f"there is no {lacking}")
-    operands = run.operands()
-    run.turns(policy.until(pred, operands))
-    return policy.resolve(pred, operands, run.fields_of, table.id)
+    run.turns(policy.until(pred, run.operands))
+    return _folded(policy.resolve(pred, run.operands, run.fields_of, table.id))
 
 
 def boundary_of(run: Run, table: TableFacts, view: ViewFacts) -> RowSet | str:
@@ -131,7 +134,7 @@ def boundary_of(run: Run, table: TableFacts, view: ViewFacts) -> RowSet | str:
         run.turns(made.until)
         return RowSet(True, made)
     try:
-        return RowSet(stored_pred(run, table, policy.parse(raw)))
+        return RowSet(stored_pred(run, table, policy.parse_stored(raw)))
     except (InvalidRequest, policy.Unresolvable):
         tell_unreadable(run, view)
         return NOT_COMPUTED
@@ -148,6 +151,20 @@ def tell_unreadable(run: Run, view: ViewFacts) -> None:
 def _everything(run: Run, table_id: str) -> Sight | None:
     fields = run.fields_of(table_id)
     return None if fields is None else Sight(frozenset(fields), EVERY_ROW)
+
+
+def _folded(pred: policy.Pred) -> policy.Pred:
+    """What says the same of every row is just that: nothing else has to be known then."""
+    match pred:
+        case policy.All(all=parts):
+            return _all(*map(_folded, parts))
+        case policy.Any_(any=parts):
+            return _any(*map(_folded, parts))
+        case policy.Not(not_=inner):
+            of = _folded(inner)
+            return not of if isinstance(of, bool) else policy.Not(not_=of)
+        case _:
+            return pred
 
 
 def _all(*preds: policy.Pred) -> policy.Pred:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, TypeVar, cast
 
 from pydantic import JsonValue, ValidationError
@@ -82,6 +82,7 @@ class Run:
             self._fields[table_id] = {one.id: one for one in table.fields}
         return self._fields.get(table_id)
 
+    @cached_property
     def operands(self) -> policy.UserOperands:
         """What conditions may say of the user."""
         user = self.facts.user
@@ -103,15 +104,22 @@ class Run:
     # -- what depends on what ----------------------------------------------------------------
 
     def read_by(self, pred: policy.Pred, table: TableFacts) -> None:
-        """Depends on the cells that a condition over a table's rows reads."""
-        links = {f.id: f.linked_table_id for f in table.fields}
-        self.reads_cells((table.id, name) for name in policy.fields_read(pred))
-        self.reads_cells(policy.reads(pred, table.id, links.get))
-        self.reads_cells((id, None) for id in policy.tables_read(pred, table.id, links.get))
+        """Depends on the cells that a condition over a table's rows reads; of one that follows a
+        link to nowhere, which raises `policy.Unresolvable`, on those that it names here."""
+        fields = self.fields_of(table.id) or {}
+
+        def target(field_id: str) -> str | None:
+            return fields[field_id].linked_table_id if field_id in fields else None
+
+        try:
+            self.reads_cells(policy.reads(pred, table.id, target))
+        except policy.Unresolvable:
+            self.reads_cells((table.id, name) for name in policy.fields_read(pred))
+            raise
 
     def reads_cells(self, reads: Iterable[Cell]) -> None:
         """Depends on these cells."""
-        found = set(reads)
+        found = set(reads) - self._noted
         self.tags |= cells_of(found)
         self._noted |= found
 
@@ -167,16 +175,15 @@ def _said(fault: Exception) -> str:
     return str(fault)
 
 
-def rows_of(table_id: str) -> set[Tag]:
+@lru_cache(maxsize=4_096)
+def rows_of(table_id: str) -> frozenset[Tag]:
     """Tags of what a count of a table's rows depends on, beside the cells it reads."""
-    return {keys.schema(table_id), keys.rows(table_id)}
+    return frozenset({keys.schema(table_id), keys.rows(table_id)})
 
 
 def cells_of(reads: Iterable[Cell]) -> set[Tag]:
     """Tags of cells, and of the rows that they are in."""
-    tags: set[Tag] = set()
-    for table, name in reads:
-        tags |= rows_of(table)
-        if name is not None:
-            tags |= {keys.value(table, name), keys.any_value(table)}
-    return tags
+    found = set(reads)
+    tags = {keys.value(table, name) for table, name in found if name is not None}
+    tags |= {keys.any_value(table) for table in {t for t, name in found if name is not None}}
+    return tags.union(*(rows_of(table) for table in {table for table, _ in found}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from context_engine import keys, view_filters
+from context_engine.access.attributes import asked_by
 from context_engine.access.roles import held_on, let_in
 from context_engine.access.rows import rows_held
 from context_engine.access.run import Cell, Run, cells_of, rows_of
@@ -28,6 +29,7 @@ class Tables:
         self._in_sight = {entry.table.id for entry in self._entries}
         self._made: dict[str, VisibleTable | None] = {}
         self._reads: dict[str, set[Cell]] = {}
+        self._told: dict[str, frozenset[Tag]] = {}
 
     def requested(self) -> tuple[VisibleTable, ...]:
         """The effective tables in sight; the others are noted as missing."""
@@ -48,23 +50,26 @@ class Tables:
             with self._run.noting() as reads:
                 self._made[table_id] = self._decided(table_id)
             self._reads[table_id] = reads
-            self._run.tags |= self._tags_of(table_id, reads)
+            self._run.tags |= self._tags_of(table_id)  # beside those of `reads`
         return self._made[table_id]
 
     def tell_of(self, table: VisibleTable) -> None:
         """The answer shows `table`, and may say what it depends on."""
         self._run.tell(self.told_of(table))
 
-    def told_of(self, table: VisibleTable) -> set[Tag]:
+    def told_of(self, table: VisibleTable) -> frozenset[Tag]:
         """What a table in sight depends on, but for what it reads of others out of sight."""
-        return self._tags_of(table.id, self.in_sight(self._reads.get(table.id, ())))
+        if table.id not in self._told:
+            told = self._tags_of(table.id, self.in_sight(self._reads[table.id]))
+            self._told[table.id] = frozenset(told)
+        return self._told[table.id]
 
     def in_sight(self, cells: Iterable[Cell]) -> set[Cell]:
         """Those of tables that some way leads into."""
         return {cell for cell in cells if cell[0] in self._in_sight}
 
-    def _tags_of(self, table_id: str, reads: Iterable[Cell]) -> set[Tag]:
-        tags = rows_of(table_id) | cells_of(reads)
+    def _tags_of(self, table_id: str, reads: Iterable[Cell] = ()) -> set[Tag]:
+        tags = cells_of(reads) | rows_of(table_id)
         for source in _sources(self._run.tables, table_id):
             tags |= {keys.schema(source), keys.views(source)}
         if any(entry.table.id == table_id and entry.view is not None for entry in self._entries):
@@ -119,6 +124,7 @@ class Tables:
         ways = tuple(self._way(entry) for entry in mine)
         fields = frozenset[str]().union(*(way.field_ids for way in ways))
         own = next((way for way in ways if way.view_id is None), None)
+        ids = sorted(field.id for field in facts.fields)
         return VisibleTable(
             maker=MAKER,
             id=facts.id,
@@ -126,7 +132,7 @@ class Tables:
             permission=own.role if own is not None else "views",
             fields=tuple(field for field in facts.fields if field.id in fields),
             views=tuple(
-                self._view(facts, view, ways) for view in facts.views if self._sees(view, ways)
+                self._view(facts, view, ways, ids) for view in facts.views if self._sees(view, ways)
             ),
             ways=ways,
             rights=_rights(run, facts, mine, self._shown),
@@ -162,10 +168,13 @@ class Tables:
             return False  # others lead in: this one shows no field
         return sees_view(self._run.facts, view, own)
 
-    def _view(self, table: TableFacts, view: ViewFacts, ways: Sequence[Way]) -> VisibleView:
+    def _view(
+        self, table: TableFacts, view: ViewFacts, ways: Sequence[Way], ids: Sequence[str]
+    ) -> VisibleView:
+        """`ids`: of the table's fields, in the order that they have where the view says nothing."""
         leading = [way for way in ways if way.view_id in (None, view.id)]
         seen = frozenset[str]().union(*(way.field_ids for way in leading)) - set(view.hidden)
-        order = dict.fromkeys((*view.field_order, *sorted(field.id for field in table.fields)))
+        order = dict.fromkeys((*view.field_order, *ids)) if view.field_order else ids
         return VisibleView(
             maker=MAKER,
             facts=view,
@@ -201,19 +210,33 @@ def _fields(tables: Mapping[str, TableFacts], table_id: str) -> Sequence[FieldFa
     return tables[table_id].fields if table_id in tables else ()
 
 
+def _looked_up(run: Run, table: TableFacts, mine: Sequence[Entry]) -> list[str]:
+    """Digests of what the table's own rules asked of the user and found: rights do not depend on
+    what else the request is about."""
+    if not run.attributes:
+        return []
+    rules = [stored.pred for stored in table.policies]
+    asked = asked_by([*rules, *(entry.view.filter for entry in mine if entry.view is not None)])
+    found = ((one, values) for one, values in run.attributes.items() if one in asked)
+    return sorted(keys.digest(repr(one), values) for one, values in found)
+
+
 def _rights(run: Run, table: TableFacts, mine: Sequence[Entry], fields: Shown) -> str:
     """Over every way, what it shows, all the rules that name its rows, and what these may ask of
     the user."""
     return keys.digest(
         "rights",
         table.policy_default,
-        [stored.model_dump(mode="json") for stored in table.policies],
+        [
+            {"id": one.id, "subjects": one.subjects, "pred": one.pred, "mode": one.mode}
+            for one in table.policies
+        ],
         sorted(run.facts.team_ids),
         run.facts.user.email_norm if run.facts.user is not None else None,
-        sorted(keys.digest(repr(one), values) for one, values in run.attributes.items()),
+        _looked_up(run, table, mine),
         [
             (
-                entry.view.model_dump(mode="json", include={"id", "filter", "hidden"})
+                {"id": entry.view.id, "filter": entry.view.filter, "hidden": entry.view.hidden}
                 if entry.view is not None
                 else None,
                 entry.held,

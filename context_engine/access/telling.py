@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -13,9 +12,6 @@ from context_engine.facts import Fact
 
 Outcome = Literal["lets in", "narrows", "shuts out", "no effect"]
 
-RULE_CHARS = 300
-"""Longest rule that a step quotes, in characters."""
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -24,6 +20,10 @@ class Step:
     step: str
     outcome: Outcome
     because: str
+    rule: JsonValue = None
+    """The stored rule, whole: the predicate of a policy, the filter of a view. None without."""
+    missing: bool = False
+    """Whether what the question names is not there, for anybody."""
 
 
 Holds = Mapping[str, bool]
@@ -63,14 +63,12 @@ class Stored(Fact):
     record: Place | None = None
 
 
-def verdict(what: str, seen: bool, because: str) -> Step:
-    return Step(f"verdict: {what}", "lets in" if seen else "shuts out", because)
+def verdict(what: str, seen: bool, because: str, *, missing: bool = False) -> Step:
+    return Step(f"verdict: {what}", lets_in(seen), because, missing=missing)
 
 
-def quoted(rule: JsonValue) -> str:
-    """A stored rule as JSON on one line, bounded."""
-    text = json.dumps(rule, ensure_ascii=False, separators=(",", ":"))
-    return text if len(text) <= RULE_CHARS else f"{text[:RULE_CHARS]}…"
+def lets_in(seen: bool) -> Outcome:
+    return "lets in" if seen else "shuts out"
 
 
 def listed(words: list[str]) -> str:

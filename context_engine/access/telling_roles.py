@@ -13,7 +13,8 @@ from context_engine.models.sections import Role
 
 def membership(facts: Facts, at: Coordinates) -> Step:
     """Active membership of the workspace, else nothing."""
-    return Step("membership", *_membership(facts, at))
+    missing = facts.user is None or facts.workspace is None
+    return Step("membership", *_membership(facts, at), missing=missing)
 
 
 def _membership(facts: Facts, at: Coordinates) -> tuple[Outcome, str]:
@@ -92,7 +93,8 @@ def agent_stack(facts: Facts, at: Coordinates) -> Iterator[Step]:
     for id in at.agent_stack:
         agent = there.get(id)
         if agent is None:
-            yield Step(f"agent {id}", "shuts out", "there is no such agent in the workspace")
+            because = "there is no such agent in the workspace"
+            yield Step(f"agent {id}", "shuts out", because, missing=True)
         elif RANK[held] < RANK["viewer"]:
             yield Step(f"agent {id}", "shuts out", f"agents are for VIEWERs; the role is {held}")
         else:

@@ -10,7 +10,6 @@ from context_engine.access.rows import tell_unreadable
 from context_engine.access.run import Run
 from context_engine.access.visible import VisibleView
 from context_engine.errors import InvalidRequest
-from context_engine.facts import FieldFacts
 from context_engine.view_filters import NOT_COMPUTED, RowSet, Sight
 
 SightOf = Callable[[str], Sight | None]
@@ -45,55 +44,56 @@ def looked_at(run: Run, view: VisibleView, sight: SightOf) -> VisibleView:
 def _presented(run: Run, view: VisibleView, pred: policy.Pred, sight: SightOf) -> policy.Pred:
     table = run.tables[view.table_id]
     links = {field.id: field.linked_table_id for field in table.fields}
-    pred = _leading_somewhere(pred, links, sight)
+    seen: dict[str, Sight] = {}
+    pred = _leading_somewhere(pred, links, sight, seen)
     if (lacking := policy.lacking(pred, run.fields_of, table.id)) is not None:
         raise policy.Unresolvable(f"there is no {lacking}")
     run.read_by(pred, table)
-    operands = run.operands()
-    run.turns(policy.until(pred, operands))
-    fields = {field.id: field for field in table.fields}
-    return _within_sight(policy.resolve(pred, operands, run.fields_of, table.id), fields, sight)
+    run.turns(policy.until(pred, run.operands))
+    return _within_sight(policy.resolve(pred, run.operands, run.fields_of, table.id), seen)
 
 
 def _leading_somewhere(
-    pred: policy.Pred, links: Mapping[str, str | None], sight: SightOf
+    pred: policy.Pred, links: Mapping[str, str | None], sight: SightOf, seen: dict[str, Sight]
 ) -> policy.Pred:
     """`pred`, in which a link to a table out of sight finds nothing, whether it is hidden or gone:
-    the count tells the same of both."""
+    the count tells the same of both. `seen` is told what is in sight through the others."""
 
     def blind(linked: policy.Linked) -> bool:
-        target = links.get(linked.field)
-        return target is not None and sight(target) is None
+        if (target := links.get(linked.field)) is None:
+            return False
+        if (there := sight(target)) is not None:
+            seen[linked.field] = there
+        return there is None
+
+    def led(parts: tuple[policy.Pred, ...]) -> tuple[policy.Pred, ...]:
+        return tuple(_leading_somewhere(part, links, sight, seen) for part in parts)
 
     match pred:
         case policy.All(all=parts):
-            return policy.All(all=tuple(_leading_somewhere(p, links, sight) for p in parts))
+            return policy.All(all=led(parts))
         case policy.Any_(any=parts):
-            return policy.Any_(any=tuple(_leading_somewhere(p, links, sight) for p in parts))
+            return policy.Any_(any=led(parts))
         case policy.Not(not_=inner):
-            return policy.Not(not_=_leading_somewhere(inner, links, sight))
+            return policy.Not(not_=led((inner,))[0])
         case policy.LinkedAny(linked_any=linked) if blind(linked):
             return False
         case _:
             return pred
 
 
-def _within_sight(pred: policy.Pred, fields: dict[str, FieldFacts], sight: SightOf) -> policy.Pred:
-    """`pred`, in which a linked row counts only where the user sees it."""
+def _within_sight(pred: policy.Pred, seen: Mapping[str, Sight]) -> policy.Pred:
+    """`pred`, in which a linked row counts only where the user sees it; `seen` by link field."""
     match pred:
         case policy.All(all=parts):
-            return policy.All(all=tuple(_within_sight(part, fields, sight) for part in parts))
+            return policy.All(all=tuple(_within_sight(part, seen) for part in parts))
         case policy.Any_(any=parts):
-            return policy.Any_(any=tuple(_within_sight(part, fields, sight) for part in parts))
+            return policy.Any_(any=tuple(_within_sight(part, seen) for part in parts))
         case policy.Not(not_=inner):
-            return policy.Not(not_=_within_sight(inner, fields, sight))
+            return policy.Not(not_=_within_sight(inner, seen))
         case policy.LinkedAny(linked_any=linked):
-            field = fields.get(linked.field)
-            there = sight(field.linked_table_id) if field and field.linked_table_id else None
-            if there is None:
-                return False
-            seen = policy.Any_(any=tuple(_as_pred(rows) for rows in there.rows))
-            both = policy.All(all=(linked.pred, seen))
+            rows = policy.Any_(any=tuple(map(_as_pred, seen[linked.field].rows)))
+            both = policy.All(all=(linked.pred, rows))
             return policy.LinkedAny(linked_any=linked.model_copy(update={"pred": both}))
         case _:
             return pred

@@ -77,6 +77,13 @@ def reach(facts: Facts, workspace_id: str) -> tuple[str, ...]:
     )
 
 
+def own_role(facts: Facts, workspace_id: str, table_id: str) -> Role:
+    """The role by which the user holds the own way into one of the tables that a request comes
+    to; none of any other. What is decided by it alone takes no second reading."""
+    here = is_active(facts) and table_id in facts.named
+    return narrowed(held_on(facts, workspace_id, table_id), facts.agents) if here else "none"
+
+
 def leads_through(facts: Facts, view_id: str) -> bool:
     """Whether a grant on a view, if that is a restricted one, leads in."""
     by_view = granted(facts, "view", view_id)

@@ -12,6 +12,8 @@ from context_engine.keys.encoding import part
 from context_engine.keys.scopes import Scope
 from context_engine.keys.tags import Tag
 
+_QUIET = "!"
+
 
 @lru_cache(maxsize=4096)
 def _slot(workspace_id: str) -> str:
@@ -45,6 +47,16 @@ def memory_name(scope: Scope) -> str:
 def index_name(workspace_id: str, tag: Tag) -> str:
     """The set of entries that carry `tag`: whom to unlink, never what is true."""
     return f"{_slot(workspace_id)}index:{tag}"
+
+
+def quietly(name: str) -> str:
+    """A name as an index holds it that says nothing when it is unlinked. No name begins so."""
+    return _QUIET + name
+
+
+def unquiet(member: str) -> tuple[str, bool]:
+    """The name that an index holds, and whether it is to be said."""
+    return member.removeprefix(_QUIET), not member.startswith(_QUIET)
 
 
 def sessions_name(workspace_id: str, user_id: str) -> str:

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from babel import Locale, UnknownLocaleError
 from pydantic import AfterValidator, Field, JsonValue, ValidationError
 
 from context_engine.errors import InvalidRequest
 from context_engine.models.base import Contract, Id, JsonObject
+from context_engine.zones import UNKNOWN, ZONE_CHARS, zone_of
 
 MAX_TABLES = 50
 MAX_AGENTS = 16
@@ -34,10 +34,8 @@ def _known_locale(value: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _known_zone(value: str) -> str:
-    try:
-        ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as unknown:
-        raise ValueError("unknown time zone; use an IANA name such as 'Europe/Berlin'") from unknown
+    if zone_of(value) is None:
+        raise ValueError(UNKNOWN)
     return value
 
 
@@ -77,7 +75,7 @@ def _bounded(metadata: JsonObject) -> JsonObject:
 
 
 Locale_ = Annotated[str, Field(max_length=35), AfterValidator(_known_locale)]
-Zone = Annotated[str, Field(max_length=64), AfterValidator(_known_zone)]
+Zone = Annotated[str, Field(max_length=ZONE_CHARS), AfterValidator(_known_zone)]
 
 HEADERS = {
     "x-workspace-id": "workspaceId",

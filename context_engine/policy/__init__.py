@@ -22,7 +22,7 @@ an adapter compiles what came of it. What cannot be parsed or resolved denies.
 """
 
 from context_engine.policy.checking import check, check_predicate
-from context_engine.policy.days import begins, zone_of
+from context_engine.policy.days import begins
 from context_engine.policy.grammar import (
     MAX_COMPARISONS,
     MAX_DEPTH,
@@ -34,6 +34,7 @@ from context_engine.policy.grammar import (
     Comparison,
     Linked,
     LinkedAny,
+    LinkedIn,
     Literal_,
     Node,
     Not,
@@ -55,12 +56,13 @@ from context_engine.policy.grammar import (
     parse,
     parse_policies,
 )
+from context_engine.policy.kept import parse_policy, parse_stored
+from context_engine.policy.kinds import ChoiceField
 from context_engine.policy.naming import (
     fields_read,
     lacking,
     reads,
     refs_read,
-    tables_read,
 )
 from context_engine.policy.resolving import (
     FieldsOf,
@@ -70,6 +72,7 @@ from context_engine.policy.resolving import (
     resolve,
     until,
 )
+from context_engine.zones import zone_of
 
 __all__ = [
     "MAX_COMPARISONS",
@@ -78,11 +81,13 @@ __all__ = [
     "All",
     "Any_",
     "AttrLookup",
+    "ChoiceField",
     "Cmp",
     "Comparison",
     "FieldsOf",
     "Linked",
     "LinkedAny",
+    "LinkedIn",
     "Literal_",
     "Node",
     "Not",
@@ -111,10 +116,11 @@ __all__ = [
     "links",
     "parse",
     "parse_policies",
+    "parse_policy",
+    "parse_stored",
     "reads",
     "refs_read",
     "resolve",
-    "tables_read",
     "until",
     "zone_of",
 ]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, assert_never
-
-from pydantic import JsonValue
+from typing import assert_never
 
 from context_engine.errors import InvalidRequest
 from context_engine.facts import FieldFacts
 from context_engine.nearest import among
-from context_engine.policy.days import day_of_text, zone_of
 from context_engine.policy.grammar import (
     Address,
     All,
@@ -33,52 +30,36 @@ from context_engine.policy.grammar import (
     comparisons,
     links,
 )
+from context_engine.policy.kinds import (
+    AMONG,
+    COLUMNS,
+    EMPTY,
+    HAS,
+    ITEM,
+    OPS,
+    WANTED,
+    Kind,
+    chosen,
+    kind_of,
+    literal,
+    of_user,
+)
 from context_engine.policy.resolving import FieldsOf
-
-Kind = Literal["text", "user", "number", "boolean", "date", "list", "users"]
-"""What a cell holds: one text, user, number, boolean or day, or a list of texts or users."""
-
-_KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("text", "long_text", "email", "url", "phone", "select"), "text"),
-    **dict.fromkeys(("number", "rating"), "number"),
-    **dict.fromkeys(("date", "datetime"), "date"),
-    "boolean": "boolean",
-    "multi_select": "list",
-    "user": "user",
-}
-_COLUMNS: Mapping[str, Kind] = {"created_by": "user", "updated_by": "user", "created_at": "date"}
+from context_engine.zones import UNKNOWN, zone_of
 
 MAX_OF_TABLE = 2_000
 """Most comparisons in all policies of a table."""
-
-_EMPTY = ("empty", "not_empty")
-_SAME = ("eq", "ne")
-_AMONG = ("in", "not_in")
-_ORDER = ("lt", "lte", "gt", "gte")
-_HAS = ("has_any", "has_all", "has_none")
-_OPS: Mapping[Kind, tuple[str, ...]] = {
-    "text": (*_SAME, *_AMONG, *_ORDER, "text_contains", *_EMPTY),
-    "user": (*_SAME, *_AMONG, *_ORDER, "text_contains", *_EMPTY),
-    "number": (*_SAME, *_AMONG, *_ORDER, *_EMPTY),
-    "boolean": (*_SAME, *_EMPTY),
-    "date": (*_SAME, *_ORDER, *_EMPTY),
-    "list": (*_HAS, *_EMPTY),
-    "users": (*_HAS, *_EMPTY),
-}
-"""The operators that can be true of a kind."""
-_WANTED: Mapping[Kind, str] = {
-    "text": "a text", "user": "the id of a user", "number": "a number",
-    "boolean": "true or false", "date": "a day as YYYY-MM-DD, or now", "list": "a text",
-    "users": "the id of a user",
-}  # fmt: skip
+MAX_SUBJECTS = 1_000
+"""Most subjects of one policy."""
 
 
 def check(policies: TablePolicies, table_id: str, fields_of: FieldsOf) -> TablePolicies:
     """The policies as they are stored: ids of users are texts, 1 becomes "1".
 
-    `fields_of` gives the fields that the writer sees, `cardinality` of a user field says whether
-    it holds one user or many. Raises `InvalidRequest` naming the place in the policies and the
-    remedy. What is out of the writer's sight is refused as what is missing.
+    `fields_of` gives the fields that the writer sees: `cardinality` of a user field says whether
+    it holds one user or many, and a `ChoiceField` is compared with its choices alone. Raises
+    `InvalidRequest` naming the place in the policies and the remedy. What is out of the writer's
+    sight is refused as what is missing.
     """
     checked = []
     if sum(map(_compared, policies.policies)) > MAX_OF_TABLE:
@@ -92,6 +73,11 @@ def check(policies: TablePolicies, table_id: str, fields_of: FieldsOf) -> TableP
                 "opens rows that show_all shows already, so it is without effect;"
                 " use deny_all, or make it restrictive",
                 field=f"policies.{index}.mode",
+            )
+        if len(one.subjects) > MAX_SUBJECTS:
+            raise InvalidRequest(
+                f"more than {MAX_SUBJECTS:,} subjects; name a team or a role",
+                field=f"policies.{index}.subjects",
             )
         pred = check_predicate(one.pred, table_id, fields_of, f"policies.{index}.pred")
         checked.append(one.model_copy(update={"pred": pred}))
@@ -175,32 +161,32 @@ class _Checker:
     def _comparison(self, comparison: Comparison, place: str) -> Comparison:
         kind = self._kind(comparison.ref, f"{place}.ref")
         op, operand = comparison.op, comparison.operand
-        if op not in _OPS[kind]:
+        if op not in OPS[kind]:
             raise InvalidRequest(
-                f"{op!r} cannot be true of {comparison.ref!r}; use {', '.join(_OPS[kind])}",
+                f"{op!r} cannot be true of {comparison.ref!r}; use {', '.join(OPS[kind])}",
                 field=f"{place}.op",
             )
         place = f"{place}.operand"
         match operand:
             case Literal_(literal=value):
-                checked = Literal_(literal=_literal(value, kind, op, f"{place}.literal"))
+                checked = Literal_(literal=literal(value, kind, op, f"{place}.literal"))
+                if comparison.ref.startswith("field:"):
+                    field = self._field(column_of(comparison.ref), f"{place}.ref")
+                    chosen(field, op, checked.literal, f"{place}.literal")
                 return comparison.model_copy(update={"operand": checked})
-            case _ if op in _EMPTY:
+            case _ if op in EMPTY:
                 raise InvalidRequest(f"{op} compares with nothing; leave it out", field=place)
             case OfUser(user=what):
-                _of_user(what, kind, op, place)
+                of_user(what, kind, op, place)
             case OfAttr(attr=lookup):
                 self._lookup(lookup, kind, op, f"{place}.attr")
             case OfNow(now=now):
                 if kind != "date":
                     raise InvalidRequest(
-                        f"now is a day; {comparison.ref!r} wants {_WANTED[kind]}", field=place
+                        f"now is a day; {comparison.ref!r} wants {WANTED[kind]}", field=place
                     )
                 if now.tz is not None and zone_of(now.tz) is None:
-                    raise InvalidRequest(
-                        "unknown time zone; use an IANA name such as 'Europe/Berlin'",
-                        field=f"{place}.now.tz",
-                    )
+                    raise InvalidRequest(UNKNOWN, field=f"{place}.now.tz")
             case OnDay() | Address():
                 raise InvalidRequest("use literal, user, attr or now", field=place)
             case _:
@@ -210,7 +196,7 @@ class _Checker:
     def _kind(self, ref: str, place: str) -> Kind:
         name = column_of(ref)
         if not ref.startswith("field:"):
-            return _COLUMNS[name]
+            return COLUMNS[name]
         field = self._field(name, place)
         kind = kind_of(field)
         if kind is None:
@@ -222,7 +208,7 @@ class _Checker:
         return kind
 
     def _lookup(self, lookup: AttrLookup, kind: Kind, op: str, place: str) -> None:
-        if op not in (*_AMONG, *_HAS):
+        if op not in (*AMONG, *HAS):
             raise InvalidRequest(f"{op} compares with one value, and these are many", field=place)
         there = self.table(lookup.table)
         if there.fields is None:
@@ -234,65 +220,8 @@ class _Checker:
                 field=f"{place}.keyField",
             )
         values = kind_of(there._field(lookup.value_field, f"{place}.valueField"))
-        if values is None or _ITEM[values] != _ITEM[kind]:
+        if values is None or ITEM[values] != ITEM[kind]:
             raise InvalidRequest(
-                f"holds other values than {_WANTED[kind]}; name another field",
+                f"holds other values than {WANTED[kind]}; name another field",
                 field=f"{place}.valueField",
             )
-
-
-_ITEM: Mapping[Kind, str] = {
-    "text": "text", "user": "text", "list": "text", "users": "text",
-    "number": "number", "boolean": "boolean", "date": "date",
-}  # fmt: skip
-"""The type of a cell's value, or of each value in it."""
-
-
-def kind_of(field: FieldFacts) -> Kind | None:
-    """What the field's cells hold; None for links, and for what is computed."""
-    kind = _KINDS.get(field.type)
-    return "users" if kind == "user" and field.cardinality == "many" else kind
-
-
-def _of_user(what: str, kind: Kind, op: str, place: str) -> None:
-    if _ITEM[kind] != "text":
-        raise InvalidRequest(f"user.{what} is text; use {_WANTED[kind]}", field=place)
-    if what == "team_ids" and op not in (*_AMONG, *_HAS):
-        raise InvalidRequest(f"{op} compares with one value, and teams are many", field=place)
-    if what != "team_ids" and op in _AMONG:
-        one = "eq" if op == "in" else "ne"
-        raise InvalidRequest(f"{op} wants a list, and this is one; use {one}", field=place)
-
-
-def _literal(value: JsonValue, kind: Kind, op: str, place: str) -> JsonValue:
-    if op in _EMPTY:
-        if value is not None:
-            raise InvalidRequest(f"{op} compares with nothing; leave it out", field=place)
-        return None
-    if op in _AMONG and not isinstance(value, list):
-        raise InvalidRequest(f"{op} wants a list; write one", field=place)
-    if op in (*_AMONG, *_HAS) and isinstance(value, list):
-        return [_one(item, kind, f"{place}.{n}") for n, item in enumerate(value)]
-    return _one(value, kind, place)
-
-
-def _one(value: JsonValue, kind: Kind, place: str) -> JsonValue:
-    match kind:
-        case "text" | "list":
-            fits = isinstance(value, str)
-        case "user" | "users":
-            if isinstance(value, int) and not isinstance(value, bool):
-                value = str(value)
-            fits = isinstance(value, str)
-        case "number":
-            fits = isinstance(value, int | float) and not isinstance(value, bool)
-        case "boolean":
-            fits = isinstance(value, bool)
-        case "date":
-            fits = isinstance(value, str) and day_of_text(value) is not None
-        case _:
-            assert_never(kind)
-    if not fits:
-        nothing = " (nothing equals null; use empty or not_empty)" if value is None else ""
-        raise InvalidRequest(f"write {_WANTED[kind]}{nothing}", field=place)
-    return value

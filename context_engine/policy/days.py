@@ -9,26 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from context_engine.policy.grammar import Now, OnDay
 
-ZONE_CHARS = 64
-"""Longest name of a zone."""
 _STEP = timedelta(hours=1)
 """No zone sets its clocks twice within it."""
 _REACH = timedelta(hours=36)
 """More than any zone is away from UTC."""
 _FIRST, _LAST = datetime(1, 1, 4, tzinfo=UTC), datetime(9999, 12, 28, tzinfo=UTC)
 """Between them every moment within reach has a local date in every zone."""
-
-
-def zone_of(name: str) -> ZoneInfo | None:
-    """The zone of an IANA name, or None where there is none."""
-    try:
-        return ZoneInfo(name) if 0 < len(name) <= ZONE_CHARS else None
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
 
 
 def day_of_text(text: str) -> date | None:

@@ -177,6 +177,12 @@ class Linked(Node):
     pred: Pred
 
 
+class LinkedIn(Linked):
+    """What a `Linked` resolves to: with the table that its field leads to. Never stored."""
+
+    table: Id
+
+
 class LinkedAny(Node):
     linked_any: Linked
 
@@ -313,15 +319,15 @@ def dump(pred: Pred) -> JsonValue:
 def comparisons(pred: Pred) -> Iterator[Comparison]:
     """Every comparison of `pred` on rows of its own table, in order: none of a `linkedAny`."""
     match pred:
-        case bool() | LinkedAny():
-            return
+        case Cmp(cmp=comparison):
+            yield comparison
         case All(all=parts) | Any_(any=parts):
             for part in parts:
                 yield from comparisons(part)
         case Not(not_=inner):
             yield from comparisons(inner)
-        case Cmp(cmp=comparison):
-            yield comparison
+        case bool() | LinkedAny():
+            return
         case _:
             assert_never(pred)
 
@@ -329,14 +335,14 @@ def comparisons(pred: Pred) -> Iterator[Comparison]:
 def links(pred: Pred) -> Iterator[Linked]:
     """Every `linkedAny` of `pred`, in order, but none inside of another."""
     match pred:
-        case bool() | Cmp():
+        case Cmp() | bool():
             return
+        case LinkedAny(linked_any=linked):
+            yield linked
         case All(all=parts) | Any_(any=parts):
             for part in parts:
                 yield from links(part)
         case Not(not_=inner):
             yield from links(inner)
-        case LinkedAny(linked_any=linked):
-            yield linked
         case _:
             assert_never(pred)

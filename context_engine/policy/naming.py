@@ -29,44 +29,29 @@ def refs_read(pred: Pred) -> frozenset[str]:
 
 def reads(
     pred: Pred, table_id: str, target: Callable[[str], str | None]
-) -> frozenset[tuple[str, str]]:
-    """Every (table, field or system column) that `pred` reads over rows of `table_id`.
+) -> frozenset[tuple[str, str | None]]:
+    """Every (table, field or system column) that `pred` reads over rows of `table_id`; and (table,
+    None) for each table whose rows decide: that a linked row is there counts, whatever it says.
 
     A lookup that is not resolved yet reads its key and its values. `target` tells where a link
     field of `table_id` leads. Raises `Unresolvable` for one that leads nowhere known.
     """
-    found = set(_read(pred, table_id))
-    for field_id, led_to, inner in _hops(pred, target):
-        found.add((table_id, field_id))
-        found |= set(_read(inner, led_to))
+    found = {(table_id, None), *_read(pred, table_id)}
+    for linked in links(pred):
+        led_to = target(linked.field)
+        if led_to is None or any(links(linked.pred)):
+            raise Unresolvable(f"linkedAny along field {linked.field!r}")
+        found |= {(table_id, linked.field), (led_to, None), *_read(linked.pred, led_to)}
     return frozenset(found)
 
 
-def tables_read(pred: Pred, table_id: str, target: Callable[[str], str | None]) -> frozenset[str]:
-    """Every table whose rows decide: that a linked row is there counts, whatever it says.
-
-    Raises `Unresolvable` as `reads` does.
-    """
-    linked = {led_to for _, led_to, _ in _hops(pred, target)}
-    cells = {table for table, _ in reads(pred, table_id, target)}
-    return frozenset({table_id} | linked | cells)
-
-
-def _read(pred: Pred, table_id: str) -> Iterator[tuple[str, str]]:
+def _read(pred: Pred, table_id: str) -> Iterator[tuple[str, str | None]]:
     for comparison in comparisons(pred):
         yield table_id, column_of(comparison.ref)
         if isinstance(comparison.operand, OfAttr):
             lookup = comparison.operand.attr
             yield lookup.table, lookup.key_field
             yield lookup.table, lookup.value_field
-
-
-def _hops(pred: Pred, target: Callable[[str], str | None]) -> Iterator[tuple[str, str, Pred]]:
-    for linked in links(pred):
-        led_to = target(linked.field)
-        if led_to is None or next(links(linked.pred), None) is not None:
-            raise Unresolvable(f"linkedAny along field {linked.field!r}")
-        yield linked.field, led_to, linked.pred
 
 
 def lacking(pred: Pred, fields_of: FieldsOf, table_id: str) -> str | None:

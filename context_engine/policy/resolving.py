@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from context_engine import emails
 from context_engine.facts import FieldFacts
-from context_engine.policy.days import day_of, day_of_text, next_day_of, zone_of
+from context_engine.policy.days import day_of, day_of_text, next_day_of
 from context_engine.policy.grammar import (
     Address,
     All,
@@ -23,6 +23,7 @@ from context_engine.policy.grammar import (
     Comparison,
     Linked,
     LinkedAny,
+    LinkedIn,
     Literal_,
     Not,
     Now,
@@ -36,6 +37,7 @@ from context_engine.policy.grammar import (
     comparisons,
     links,
 )
+from context_engine.zones import zone_of
 
 ALONE = frozenset({"empty", "not_empty"})
 """Operators that compare with nothing."""
@@ -102,18 +104,21 @@ class _Resolver:
             case Cmp(cmp=c):
                 return Cmp(cmp=c.model_copy(update={"operand": self._operand(c)}))
             case LinkedAny(linked_any=linked):
-                within = self._along(linked.field).predicate(linked.pred)
-                return LinkedAny(linked_any=Linked(field=linked.field, pred=within))
+                return LinkedAny(linked_any=self._linked(linked))
             case _:
                 assert_never(pred)
 
-    def _along(self, field_id: str) -> _Resolver:
+    def _linked(self, linked: Linked) -> Linked:
         if self.linked:
             raise Unresolvable("a linkedAny inside of a linkedAny")
-        field = self.fields.get(field_id)
+        field = self.fields.get(linked.field)
         led_to = None if field is None else field.linked_table_id
         there = None if led_to is None else self.fields_of(led_to)
-        return _Resolver(self.operands, self.fields_of, there or {}, linked=True)
+        within = _Resolver(self.operands, self.fields_of, there or {}, linked=True)
+        pred = within.predicate(linked.pred)
+        if led_to is None or there is None:
+            return Linked(field=linked.field, pred=pred)
+        return LinkedIn(field=linked.field, pred=pred, table=led_to)
 
     def _operand(self, comparison: Comparison) -> Literal_ | OnDay | Address:
         operands = self.operands

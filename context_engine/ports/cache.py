@@ -91,6 +91,8 @@ class NewEntry:
     built_ms: int
     expires_ms: int
     context_hash: str = ""
+    quiet: bool = False
+    """Nobody is told when it is unlinked: a denial, which depends on what is out of sight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,8 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """What was unlinked: best effort, for memory and announcements; truth rests on marks."""
+    """What was unlinked, but for what is `quiet`: best effort, for memory and announcements; truth
+    rests on marks."""
 
     count: int
     scope_keys: tuple[str, ...]

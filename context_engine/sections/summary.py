@@ -29,6 +29,7 @@ from context_engine.wording import (
     number,
     phrase,
     quoted,
+    several,
 )
 
 SUMMARY_CHARS = 2_000
@@ -172,8 +173,8 @@ class Words:
             "table",
             table.name,
             f"{self('role')} {table.permission}",
-            f"{number(table.field_count, self.locale)} {self('fields')}",
-            f"{number(table.view_count, self.locale)} {self('views')}",
+            several(table.field_count, "fields", self.locale),
+            several(table.view_count, "views", self.locale),
             f"{self('records')}: {counted(table.record_count, self.locale)}",
         )
 
@@ -208,7 +209,7 @@ class Words:
         return self.named(
             "conversation",
             conversation.title,
-            f"{number(total, self.locale)} {self('messages')}",
+            several(total, "messages", self.locale),
             f"{number(conversation.kept_messages, self.locale)} {self('kept')}",
             f"{number(conversation.compressed_messages, self.locale)} {self('compressed')}",
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
 from pydantic import JsonValue
 from sqlalchemy import text
 
+from context_engine.access.kept import DECISIONS
 from context_engine.adapters.sql import tables as t
 from context_engine.engine import ContextEngine, Options
 from context_engine.models import ContextBuildInput
@@ -30,12 +31,8 @@ async def rules(house: BenchHouse) -> list[Measure]:
     await _rule(house.world, "ruled")
     engine = house.parts.engine
     asked = {name: request(name, "u", _ids(name)) for name in ("plain", "ruled")}
-    for one in asked.values():
-        await engine.build(one, Options(fresh=True))
-    times: dict[str, list[float]] = {name: [] for name in asked}
-    for _ in range(BUILDS):
-        for name, one in asked.items():
-            times[name].append(await timed(engine, one))
+    times = await _side_by_side(engine, asked)
+    anew = await _side_by_side(engine, asked, DECISIONS.forget)
     statements = {name: await _reading(house, one) for name, one in asked.items()}
     fewer = await _reading(house, request("ruled", "u", _ids("ruled")[:1]))
     return [
@@ -49,6 +46,14 @@ async def rules(house: BenchHouse) -> list[Measure]:
             ratios=tuple(a / b for a, b in zip(times["ruled"], times["plain"], strict=True)),
         ),
         Measure(
+            "the same, where the worker decides on these facts for the first time",
+            median(anew["ruled"]),
+            "ms",
+            median(anew["plain"]),
+            "without rules",
+            ratios=tuple(a / b for a, b in zip(anew["ruled"], anew["plain"], strict=True)),
+        ),
+        Measure(
             "reading statements, every rule, 17 tables",
             statements["ruled"],
             "count",
@@ -58,6 +63,22 @@ async def rules(house: BenchHouse) -> list[Measure]:
             "the same / of one table", statements["ruled"], "count", fewer, "1 table", Goal("<=", 1)
         ),
     ]
+
+
+async def _side_by_side(
+    engine: ContextEngine,
+    asked: dict[str, ContextBuildInput],
+    before: Callable[[], None] = lambda: None,
+) -> dict[str, list[float]]:
+    """Milliseconds of each, by turns, `before` each of which something is done."""
+    for one in asked.values():
+        await engine.build(one, Options(fresh=True))
+    times: dict[str, list[float]] = {name: [] for name in asked}
+    for _ in range(BUILDS):
+        for name, one in asked.items():
+            before()
+            times[name].append(await timed(engine, one))
+    return times
 
 
 def _ids(workspace: str) -> list[str]:

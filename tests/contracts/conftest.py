@@ -11,8 +11,10 @@ from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.sql.engine import create_engine
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.settings import Settings
+from tests.support.commands import Cli
 from tests.support.services import RecordingMarker, furnish
 from tests.support.world import SECRET
+from workers.seed import seed
 
 
 @pytest.fixture
@@ -44,6 +46,18 @@ def marker(database: AsyncEngine) -> RecordingMarker:
 
 @pytest.fixture
 async def services(database: AsyncEngine, marker: RecordingMarker) -> DomainServices:
-    made = DomainServices(database, marker, mark_seconds=0.3)
+    made = DomainServices(database, marker, mark_seconds=0.3, ids_as_given=True)
     await furnish(made)
     return made
+
+
+@pytest.fixture
+async def cli(
+    database: AsyncEngine, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Cli:
+    """Over the demo workspace."""
+    await seed(DomainServices(database, RecordingMarker(database), ids_as_given=True))
+    monkeypatch.setenv("CONTEXT_DATABASE_URL", database_url)
+    monkeypatch.setenv("CONTEXT_REDIS_URL", redis_url)
+    monkeypatch.setenv("CONTEXT_TAG_SECRET", "a secret of the tests only")
+    return Cli(monkeypatch)

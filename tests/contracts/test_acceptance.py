@@ -22,7 +22,7 @@ from tests.support.world import engine_over
 
 @pytest.fixture
 async def house(database: AsyncEngine, cache: RedisCache) -> House:
-    services = DomainServices(database, cache)
+    services = DomainServices(database, cache, ids_as_given=True)
     await furnish(services)
     return House(database, services, engine_over(database, cache))
 

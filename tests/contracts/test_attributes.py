@@ -75,6 +75,11 @@ async def test_rows_that_name_the_user_by_id(world: World) -> None:
         ("kim@x", ["KIM@X"], ["\u212aim@x", "kım@x", "Kİm@x", "ſkim@x", ["\u212a", "\u212aIM@x"]]),
         ("é@x", ["é@X"], ["É@x", "e\u0301@x"]),
         ("nobody", ["NOBODY", " nobody "], ["nobody@x"]),
+        (
+            'q"\\U\x01\b\x7f/\v\u2028@x',
+            ['Q"\\u\x01\b\x7f/\v\u2028@X', [' q"\\u\x01\b\x7f/\v\u2028@x']],
+            ['q"\x01\b\x7f/\v\u2028@x', {'q"\\u\x01\b\x7f/\v\u2028@x': 1}],
+        ),
     ],
 )  # fmt: skip
 async def test_rows_that_name_the_user_by_address(

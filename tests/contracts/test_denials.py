@@ -22,7 +22,7 @@ from context_engine.errors import NotFound
 from context_engine.invalidation import tags_touched
 from context_engine.keys import scope_of
 from context_engine.models import AgentContext, ContextBuildInput
-from context_engine.ports import Look, SessionWrite, SnapshotRecord
+from context_engine.ports import Evicted, Look, SessionWrite, SnapshotRecord
 from tests.support.hidden import CASES, HIDDEN, NED, coordinates, grant, hide
 from tests.support.world import Statements, World, engine_over
 
@@ -44,6 +44,13 @@ def engine(world: World, cache: RedisCache) -> ContextEngine:
 
 def asked(user: str = "bob", **more: Any) -> ContextBuildInput:
     return ContextBuildInput.model_validate({"userId": user, "workspaceId": "w", **more})
+
+
+def of(request: ContextBuildInput) -> str:
+    """Whose answer it is, as announcements say it."""
+    return scope_of(
+        request.workspace_id, request.user_id, request.session_id, request.conversation_id
+    ).key
 
 
 async def refused(engine: ContextEngine, request: ContextBuildInput, options: Options) -> str:
@@ -245,14 +252,18 @@ async def written(world: World, *writes: Write) -> None:
 async def test_a_denial_falls_with_the_change_that_lets_in(
     world: World, engine: ContextEngine, cache: RedisCache, what: str
 ) -> None:
-    """At once, by the marks alone; until then nothing but the cache answers."""
+    """At once, by the marks alone; until then nothing but the cache answers. Nobody is told that it
+    falls: what is missing would not."""
     case = LET_IN[what]
     await written(world, *case.before)
     await refused(engine, case.request, STRICT)
     await written(world, case.write)
     await refused(engine, case.request, STRICT)
-    await cache.mark("w", tags_touched(case.change), create=False)
+    touched = tags_touched(case.change)
+    await cache.mark("w", touched, create=False)
+    assert await cache.evict("w", touched) == Evicted(0, (), False)
     assert (await engine.build(case.request, STRICT)).source == "build"
+    assert (await cache.evict("w", touched)).scope_keys == (of(case.request),)
 
 
 async def test_a_denial_falls_with_the_membership(

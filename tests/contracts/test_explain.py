@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from context_engine.access import Question
+from context_engine.access import Question, Step
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.explain import explain
 from tests.support.hidden import NED, grant, hide
@@ -28,12 +29,16 @@ async def world(database: AsyncEngine) -> World:
 
 
 async def why(world: World, user: str = "bob", table: str = "t0", **more: Any) -> dict[str, str]:
-    """`outcome: because` of each step."""
+    """`outcome: because` of each step, with the rule that it quotes."""
     question = Question(user_id=user, workspace_id="w", table_id=table, **more)
     steps = await explain(world.database, question)
-    told = {one.step: f"{one.outcome}: {one.because}" for one in steps}
+    told = {one.step: " ".join((f"{one.outcome}: {one.because}", *_rule(one))) for one in steps}
     assert len(told) == len(steps), "each step is told once"
     return told
+
+
+def _rule(one: Step) -> tuple[str, ...]:
+    return (json.dumps(one.rule),) if one.rule is not None else ()
 
 
 @pytest.mark.parametrize(
@@ -128,9 +133,9 @@ async def test_agents_narrow_and_are_told_of(world: World) -> None:
 async def test_the_policy_that_closes_a_record_is_told(world: World) -> None:
     """Whom it names, what it demands, and whether the record fulfils it."""
     mine, others = await why(world, record_id="t0.r0"), await why(world, record_id="t0.r1")
-    step = "policy p for the table's own way"
-    assert mine[step].startswith("lets in: restrictive, names user bob: ")
-    assert others[step].startswith("shuts out: restrictive, names user bob: ")
+    step = "policy 1 of 1 for the table's own way"
+    assert mine[step].startswith("lets in: restrictive, names user bob; ")
+    assert others[step].startswith("shuts out: restrictive, names user bob; ")
     assert '"sys:created_by"' in others[step]
     assert mine["verdict: record t0.r0"] == "lets in: held by the table's own way"
     assert others["verdict: record t0.r1"] == "shuts out: held by no way"
@@ -143,9 +148,11 @@ async def test_stored_garbage_is_told_as_what_it_is(world: World) -> None:
     bad = {"id": "bad", "subjects": [{"type": "role", "id": "viewer"}], "mode": "restrictive"}
     await world.add(t.row_policies, {**bad, "pred": {"cmp": "?"}, **HERE})
     told = await why(world, record_id="t0.r0")
-    assert told["policy bad for the table's own way"].startswith("shuts out: cannot be used")
-    assert "\n" not in told["policy bad for the table's own way"]
-    assert told["policy p for the table's own way"].startswith("lets in")
+    bad_one, good_one = (f"policy {n} of 2 for the table's own way" for n in (1, 2))
+    assert told[bad_one].startswith("shuts out: cannot be used")
+    assert "stored as bad" in told[bad_one]
+    assert "\n" not in told[bad_one]
+    assert told[good_one].startswith("lets in")
     assert told["verdict: table t0"].startswith("lets in")
     assert told["verdict: record t0.r0"].startswith("shuts out")
 
@@ -213,7 +220,9 @@ async def test_a_restricted_view_is_a_way_of_its_own(world: World) -> None:
     told = await why(world, view_id="hidden-view", record_id="t0.r1")
     assert told["grant on the view hidden-view to user bob"] == "lets in: viewer"
     assert told["way by view hidden-view"] == "lets in: a restricted view, held as viewer"
-    assert told["boundary of the way by view hidden-view"].startswith("lets in: its filter: ")
+    assert told["boundary of the way by view hidden-view"].startswith(
+        "lets in: its filter; it holds"
+    )
     assert told["verdict: table t0"] == "lets in: by the way by view hidden-view"
     assert told["verdict: view hidden-view"].startswith("lets in")
     assert told["verdict: record t0.r1"] == "lets in: held by hidden-view"
@@ -226,7 +235,7 @@ async def test_a_restricted_view_is_a_way_of_its_own(world: World) -> None:
 async def test_a_views_filter_is_told_as_presentation(world: World) -> None:
     """It takes no record out of sight."""
     told = await why(world, "ana", view_id="t0.v0", record_id="t0.r1")
-    assert told["filter of view t0.v0"].startswith("narrows: presentation only: ")
+    assert told["filter of view t0.v0"].startswith("narrows: presentation only; ")
     assert told["verdict: record t0.r1"].startswith("lets in")
 
 

@@ -39,7 +39,7 @@ Built = dict[str, Any]
 @pytest.fixture(params=WORKSPACES)
 async def overlay(request: pytest.FixtureRequest, database: AsyncEngine) -> Overlay:
     plain = PlainFile(workspace_file(request.param))
-    services = DomainServices(database, RecordingMarker(database))
+    services = DomainServices(database, RecordingMarker(database), ids_as_given=True)
     made = read_workspace(plain.path.read_bytes())
     await services.imports.load("op", made, admin_id=ADMIN)
     return await lay(services, database, made, plain)

@@ -33,7 +33,7 @@ TABLES = (t.workspaces, t.tables, t.fields, t.views, t.records, t.links, t.outbo
 
 @pytest.fixture
 def services(database: AsyncEngine) -> DomainServices:
-    return DomainServices(database, RecordingMarker(database), mark_seconds=0.3)
+    return DomainServices(database, RecordingMarker(database), mark_seconds=0.3, ids_as_given=True)
 
 
 async def load(services: DomainServices, document: Any, **more: Any) -> None:
@@ -161,7 +161,7 @@ class House:
     def __init__(self, database: AsyncEngine) -> None:
         self.now_ms = int(NOW.timestamp() * 1000)
         self.cache = MemoryCache(now=lambda: self.now_ms)
-        self.services = DomainServices(database, self.cache)
+        self.services = DomainServices(database, self.cache, ids_as_given=True)
         self.engine: ContextEngine = engine_over(database, self.cache)
 
     async def count(self, view: int, user: str = "ana") -> tuple[str, int | None]:

@@ -315,7 +315,7 @@ async def test_after_every_write_the_cache_says_what_the_database_says(
     stays cached.
     """
     cache = MemoryCache()
-    services = DomainServices(database, cache)
+    services = DomainServices(database, cache, ids_as_given=True)
     await prepare(services)
     contexts = Contexts(engine_over(database, cache))
     await contexts.warm()

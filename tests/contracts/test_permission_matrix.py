@@ -21,7 +21,7 @@ async def test_everybody_may_do_what_the_page_says(database: AsyncEngine) -> Non
 
     What is done is undone, and what is refused left no trace: the world is as it was.
     """
-    await furnish(DomainServices(database, Marks()))
+    await furnish(DomainServices(database, Marks(), ids_as_given=True))
     trial = Trial(database)
     before = await trial.extent()
     made = marked(PAGE.read_text(), await tables(trial))

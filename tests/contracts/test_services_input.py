@@ -7,9 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
+from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.faults import database_faults
 from context_engine.adapters.sql.services import DomainServices, NewRecord
-from context_engine.errors import InvalidRequest
+from context_engine.errors import InvalidRequest, NotFound
 from context_engine.models.base import JsonObject
 from tests.support.services import ANA, VIC
 
@@ -153,3 +157,97 @@ async def test_names_in_every_script_are_taken(services: DomainServices) -> None
     """Joiners and direction marks belong to scripts and signs, and stay."""
     for name in ("مشروع\u200f", "क्\u200dष", "👩\u200d🚀 team", "日本 語", "naïve — ‹x›"):
         await services.tables.create(ANA, "w", name=name)
+
+
+MANY = [f"id-{n}" for n in range(40_000)]
+LONG: dict[str, tuple[str, Callable[[DomainServices], Awaitable[Any]]]] = {
+    "participants": (
+        "participantIds",
+        lambda s: s.conversations.open(ANA, "w", title="C", participant_ids=MANY),
+    ),
+    "members": ("memberIds", lambda s: s.projects.create(ANA, "w", name="P", member_ids=MANY)),
+    "tables of an agent": (
+        "tableIds",
+        lambda s: s.agents.create(ANA, "w", name="A", max_role="viewer", table_ids=MANY[:1_001]),
+    ),
+    "tables of a message": (
+        "tableIds", lambda s: s.messages.add(ANA, "w", "c", "Hello", table_ids=MANY[:51])
+    ),
+    "agents of a message": (
+        "agentStack", lambda s: s.messages.add(ANA, "w", "c", "Hello", agent_stack=MANY[:17])
+    ),
+    "subjects": (
+        "policies.0.subjects",
+        lambda s: s.policies.set(
+            ANA, "w", "tbl",
+            {"policies": [{
+                "subjects": [{"type": "user", "id": id} for id in MANY[:1_001]],
+                "pred": True, "mode": "restrictive",
+            }]},
+        ),
+    ),
+    "links of a record": (
+        "links.link", lambda s: s.links.set(ANA, "w", "tbl", "link", "r1", MANY[:10_001])
+    ),
+    "records of links": (
+        "targets", lambda s: s.links.set_many(ANA, "w", "tbl", "link", dict.fromkeys(MANY, ()))
+    ),
+    "links of new records": (
+        "links.link",
+        lambda s: s.records.create_many(
+            ANA, "w", "tbl", [NewRecord({}, {"link": MANY[:6_000]})] * 2
+        ),
+    ),
+    "new records": (
+        "records", lambda s: s.records.create_many(ANA, "w", "tbl", [NewRecord({})] * 1_001)
+    ),
+    "records": ("recordIds", lambda s: s.records.delete(ANA, "w", "tbl", MANY[:1_001])),
+    "cells": ("cells", lambda s: s.records.create(ANA, "w", "tbl", dict.fromkeys(MANY, 1))),
+    "hidden fields": ("hidden", lambda s: s.views.create(ANA, "w", "tbl", name="V", hidden=MANY)),
+    "choices": (
+        "options.choices",
+        lambda s: s.fields.create(
+            ANA, "w", "tbl", name="F", type="select", options={"choices": [*MANY[:1_001]]}
+        ),
+    ),
+    "page": ("limit", lambda s: s.records.list(ANA, "w", "tbl", limit=1_001)),
+    "page of less than nothing": ("limit", lambda s: s.records.list(ANA, "w", "tbl", limit=-1)),
+    "version": (
+        "expectedVersion",
+        lambda s: s.tables.rename(ANA, "w", "tbl", name="T", expected_version=2**63),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LONG)
+async def test_what_is_too_much_for_a_call_is_named(services: DomainServices, what: str) -> None:
+    """With the bound and the remedy, and never as a connection that was lost."""
+    await services.links.create(ANA, "w", "tbl", name="L", linked_table_id="tbl", id="link")
+    await services.conversations.open(ANA, "w", title="C", id="c")
+    field, call = LONG[what]
+    with pytest.raises(InvalidRequest, match=r"send|write|name a team") as refused:
+        await call(services)
+    assert refused.value.field == field
+
+
+async def test_as_many_as_a_call_may_name_are_looked_for(services: DomainServices) -> None:
+    """Up to the bounds, which no statement is too small for: who is missing is told."""
+    await services.links.create(ANA, "w", "tbl", name="L", linked_table_id="tbl", id="link")
+    for call in (
+        services.conversations.open(ANA, "w", title="C", participant_ids=MANY[:1_000]),
+        services.agents.create(ANA, "w", name="A", max_role="viewer", table_ids=MANY[:1_000]),
+    ):
+        with pytest.raises(InvalidRequest, match="'id-0'"):
+            await call
+    with pytest.raises(NotFound, match="record 'id-0'"):
+        await services.links.set(ANA, "w", "tbl", "link", "r1", MANY[:10_000])
+
+
+async def test_more_values_than_a_statement_takes_are_the_callers_error(
+    database: AsyncEngine,
+) -> None:
+    """Another connection would take no more of them."""
+    query = select(t.users.c.id).where(t.users.c.id.in_(MANY))
+    with pytest.raises(InvalidRequest, match="send fewer"):
+        async with database_faults(), database.connect() as connection:
+            await connection.execute(query)

@@ -280,12 +280,13 @@ async def test_an_admin_grants_on_restricted_views_and_hides_any(
 async def test_only_an_admin_grants_on_views_and_nobody_learns_of_hidden_ones(
     services: DomainServices,
 ) -> None:
-    """Out of sight is as missing: a restricted one, another's own, any of a hidden table."""
+    """Out of sight is as missing, for all but ADMINs: a restricted one, another's own, any of a
+    hidden table."""
     for who in NO_ADMIN:
         with pytest.raises(NotPermitted):
             await _on_view(services, who, "open", role="none")
     unseen = [(who, "narrow") for who in NO_ADMIN]
-    unseen += [(who, view) for who in (ANA, BEN) for view in ("buds", "gone")]
+    unseen += [(BEN, "buds"), *((who, "gone") for who in (ANA, BEN))]
     unseen += [(NED, view) for view in ("open", "narrow", "gone")]
     for who, view in unseen:
         with pytest.raises(NotFound) as refused:
@@ -293,6 +294,31 @@ async def test_only_an_admin_grants_on_views_and_nobody_learns_of_hidden_ones(
         assert refused.value.message == f"view '{view}' was not found", who
     await _grant(services, ANA, subject_id=BEN, role="admin")
     await _on_view(services, BEN, "narrow")
+
+
+@pytest.mark.usefixtures("views")
+async def test_an_admin_takes_a_personal_view_from_its_owner(services: DomainServices) -> None:
+    """NONE holds on any view, by an ADMIN of the workspace or of the table, who does not see it;
+    a role on it would be without effect."""
+    await _grant(services, ANA, subject_id=BEN, role="admin")
+
+    async def sees() -> bool:
+        shape = await services.tables.show(BUD, "w", "tbl")
+        return "buds" in {view.facts.id for view in shape.table.views}
+
+    for who in (ANA, BEN):
+        assert await sees()
+        with pytest.raises(InvalidRequest, match="only a restricted one"):
+            await _on_view(services, who, "buds", subject_id=BUD)
+        await _on_view(services, who, "buds", subject_id=BUD, role="none")
+        assert not await sees()
+        (listed,) = await services.listings.grants(who, "w", view_id="buds")
+        assert listed in await services.listings.grants(who, "w", table_id="tbl")
+        with pytest.raises(NotFound, match="view 'buds'"):
+            await services.views.update(BUD, "w", "tbl", "buds", name="X")
+        await services.grants.remove(
+            who, "w", subject_type="user", subject_id=BUD, scope_type="view", scope_id="buds"
+        )
 
 
 @pytest.mark.usefixtures("views")

@@ -106,9 +106,13 @@ async def test_an_admin_of_a_table_grants_on_it_and_nowhere_else(
         await _grant(services, VIC, scope_id="other", role="viewer")
 
 
-def _policies(pred: JsonValue, mode: str = "restrictive", **more: Any) -> JsonValue:
+def _policies(pred: JsonValue, mode: str = "restrictive", **more: Any) -> dict[str, JsonValue]:
     one = {"subjects": [{"type": "role", "id": "viewer"}], "pred": pred, "mode": mode}
     return {"policies": [{**one, **more}]}
+
+
+def _is(field: str, op: str, value: JsonValue) -> JsonValue:
+    return {"cmp": {"ref": f"field:{field}", "op": op, "operand": {"literal": value}}}
 
 
 def _cmp(ref: str, op: str = "eq") -> JsonValue:
@@ -129,6 +133,18 @@ def _cmp(ref: str, op: str = "eq") -> JsonValue:
         (_policies(OWN_ROWS, subjects=[{"type": "team", "id": "gone"}]), "no team 'gone'"),
         (_policies(OWN_ROWS, subjects=[{"type": "user", "id": OUT}]), "not an active member"),
         (_policies(OWN_ROWS, subjects=[]), "at least 1"),
+        ({"default": "deny_all"}, "default: deny_all shows nobody a row"),
+        ({**_policies(OWN_ROWS), "default": "deny_all"}, "default: deny_all shows nobody a row"),
+        (_policies(_is("state", "eq", "gone")), 'pred.cmp.operand.literal: .*there are "open"'),
+        (
+            _policies(_is("state", "not_in", ["open", "gone"])),
+            "literal.1: .*no such choice",
+        ),
+        (
+            _policies({"not": _is("labels", "has_any", ["c"])}),
+            "literal.0: .*no such choice",
+        ),
+        (_policies(_is("labels", "has_all", "c")), "operand.literal: .*no such choice"),
         ({"default": "hide_all"}, "default"),
         ({"polices": []}, "polices"),
         (["x"], "policies"),
@@ -141,6 +157,19 @@ async def test_a_policy_that_would_deny_or_do_nothing_is_refused(
     with pytest.raises(InvalidRequest, match=says):
         await services.policies.set(ANA, "w", "tbl", policies)
     assert len(await services.records.list(VIC, "w", "tbl")) == 3
+
+
+async def test_deny_all_is_for_tables_that_something_opens(services: DomainServices) -> None:
+    """A restricted view opens the rows that its grants let in, and none but those."""
+    await services.views.create(
+        ANA, "w", "tbl", name="V", ownership="restricted", id="v",
+        filter=_is("state", "in", ["done"]),
+    )  # fmt: skip
+    await services.records.update(ANA, "w", "tbl", "r1", {"state": "done"})
+    await services.policies.set(ANA, "w", "tbl", {"default": "deny_all"})
+    await _grant(services, ANA, scope_type="view", scope_id="v", role="viewer")
+    assert [one.id for one in await services.records.list(VIC, "w", "tbl")] == ["r1"]
+    assert await services.records.list(ANA, "w", "tbl") == []
 
 
 async def test_a_policy_of_every_part_is_stored_as_it_was_written(
@@ -369,9 +398,12 @@ async def test_a_trashed_table_is_gone_for_all_and_comes_back(services: DomainSe
     await services.tables.trash(ANA, "w", "tbl")
     with pytest.raises(NotFound):
         await services.records.list(ANA, "w", "tbl")
+    for who in (BUD, VIC):
+        with pytest.raises(NotFound, match="table 'tbl' was not found"):
+            await services.tables.restore(who, "w", "tbl")
+    await services.tables.restore(ANA, "w", "tbl")
     with pytest.raises(NotPermitted):
         await services.tables.restore(BUD, "w", "tbl")
-    await services.tables.restore(ANA, "w", "tbl")
     assert len(await services.records.list(ANA, "w", "tbl")) == 3
 
 
@@ -394,3 +426,57 @@ async def test_links_join_both_sides_and_tell_of_both(services: DomainServices) 
     await _grant(services, ANA, subject_id=BEN, scope_id="other", role="none")
     with pytest.raises(NotPermitted, match="field 'to-other' leads out"):
         await services.links.set(BEN, "w", "tbl", "to-other", "r1", ["o1"])
+
+
+async def test_a_link_is_written_by_its_own_side(services: DomainServices) -> None:
+    """Whoever may write the field of the near row links it to any row in sight. The field of the
+    other side shows the same links, and no right to write it is asked for."""
+    await services.tables.create(ANA, "w", name="Others", id="other", primary_id="o-name")
+    for id in ("o1", "o2"):
+        await services.records.create(ANA, "w", "other", {"o-name": id}, id=id)
+    await services.links.create(
+        ANA, "w", "tbl", name="Other", linked_table_id="other", id="to-other",
+        back_name="Things", back_id="to-tbl",
+    )  # fmt: skip
+    await _grant(services, ANA, subject_id=BEN, scope_id="other", role="viewer")
+
+    async def back(level: str) -> None:
+        await services.field_permissions.set(
+            ANA, "w", "other", "to-tbl", subject_type="user", subject_id=BEN, level=level
+        )
+
+    for level in ("write", "read", "none"):
+        await back(level)
+        await services.links.set(BEN, "w", "tbl", "to-other", "r1", ["o1"])
+        await services.links.set(BEN, "w", "tbl", "to-other", "r1", [])
+        with pytest.raises((NotPermitted, InvalidRequest)):
+            await services.links.set(BEN, "w", "other", "to-tbl", "o1", ["r1"])
+    await services.field_permissions.set(
+        ANA, "w", "tbl", "to-other", subject_type="user", subject_id=BEN, level="read"
+    )
+    with pytest.raises(NotPermitted, match="field 'to-other'"):
+        await services.links.set(BEN, "w", "tbl", "to-other", "r1", ["o1"])
+    await services.field_permissions.remove(
+        ANA, "w", "tbl", "to-other", subject_type="user", subject_id=BEN
+    )
+    only = {"subjects": [{"type": "user", "id": BEN}], "mode": "restrictive"}
+    pred: JsonValue = {"cmp": {"ref": "field:o-name", "op": "eq", "operand": {"literal": "o1"}}}
+    await services.policies.set(ANA, "w", "other", {"policies": [{**only, "pred": pred}]})
+    with pytest.raises(NotFound, match="record 'o2'"):
+        await services.links.set(BEN, "w", "tbl", "to-other", "r1", ["o2"])
+    await services.links.set(BEN, "w", "tbl", "to-other", "r1", ["o1"])
+
+
+async def test_a_team_is_deleted_by_who_renames_it(services: DomainServices) -> None:
+    """Under ADMIN no team is told from another, or from none."""
+    await services.teams.create(ANA, "w", name="T", id="g")
+    for team in ("g", "gone"):
+        for write in (
+            services.teams.rename(BUD, "w", team, name="N"),
+            services.teams.delete(BUD, "w", team),
+        ):
+            with pytest.raises(NotPermitted):
+                await write
+    with pytest.raises(NotFound, match="team 'gone'"):
+        await services.teams.delete(ANA, "w", "gone")
+    await services.teams.delete(ANA, "w", "g")

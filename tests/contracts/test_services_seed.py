@@ -19,7 +19,7 @@ from workers.seed import Seeded, seed, shape
 
 @pytest.fixture
 async def seeded(database: AsyncEngine) -> tuple[DomainServices, Seeded]:
-    services = DomainServices(database, RecordingMarker(database))
+    services = DomainServices(database, RecordingMarker(database), ids_as_given=True)
     return services, await seed(services)
 
 
@@ -115,7 +115,8 @@ def test_ids_are_found_and_told_by_hand(cli: CliRunner) -> None:
     shown = ask("table", "show", "tbl-tasks", "--actor", "usr-chloe")
     status = {"id": "fld-task-status", "name": "Status", "type": "select"}
     assert {**status, "options": {"choices": [*shape.STATUS]}} in shown["fields"]
-    assert {"id": "viw-tasks-board", "name": "Board"} in shown["views"]
+    board = {"id": "viw-tasks-board", "name": "Board", "type": "kanban"}
+    assert {**board, "ownership": "collaborative"} in shown["views"]
     hidden = cli.invoke(app, ["table", "show", "tbl-incidents", "--actor", "usr-eva"])
     assert hidden.exit_code == 65
     assert "usr-chloe" in [one["userId"] for one in ask("user", "list", "--actor", "usr-eva")]
@@ -138,7 +139,7 @@ def test_ids_are_found_and_told_by_hand(cli: CliRunner) -> None:
     wrong = cli.invoke(app, [*update, "fld-task-status=Doing"])
     assert 'there are "Backlog"' in wrong.stderr
     said = cli.invoke(app, [*update, "fld-task-status=Done"], catch_exceptions=False)
-    assert re.fullmatch(r"rec-tasks-0001 version 2, marked.*\n", said.stdout)
+    assert re.fullmatch(r"updated record rec-tasks-0001: version 2, marked.*\n", said.stdout)
     (written,) = ask(*update, "fld-task-status=Review")
     assert set(written["tokens"][0]) == {"workspaceId", "epoch", "reign", "clock"}
     (record,) = ask("record", "list", "--table", "tbl-tasks", "--limit", "1")

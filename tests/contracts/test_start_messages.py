@@ -46,7 +46,7 @@ async def test_without_a_free_connection_both_reasons_are_told(
     """A database that hangs keeps all connections busy too: more of them would not help."""
     monkeypatch.setattr(engine, "CONNECT_SECONDS", 0.2)
     database = engine.create_engine(settings(database_url=database_url, database_pool_size=1))
-    services = DomainServices(database, RecordingMarker(database))
+    services = DomainServices(database, RecordingMarker(database), ids_as_given=True)
     async with database.connect():
         with pytest.raises(Unavailable) as fault:
             await services.users.create("op", name="N")

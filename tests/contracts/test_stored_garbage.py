@@ -183,3 +183,44 @@ async def test_facts_without_garbage_are_as_they_were_stored(world: World) -> No
         (table, *_) = await reads.tables(at, facts, ["t0"])
     assert [(one.subjects, one.pred) for one in table.policies] == [(ALL, pred)]
     assert [field.reads for field in table.fields] == [(), (), (("t1", "t1.f0"),)]
+
+
+ON_A_DAY = '{"where":{"field":"t0.f1","value":{"cell":"t0.f1","kind":"time"},"test":{"op":"%s","days":{"tz":"%s"}}}}'  # noqa: E501 - JSON as it is stored
+
+
+@pytest.mark.parametrize("zone", ["localtime", "posixrules", "right/UTC", "Factory", "Mars/Base"])
+async def test_a_filter_in_a_zone_that_is_none_has_no_count(
+    world: World, told: Any, zone: str
+) -> None:
+    """Though Python may know it: the view says so, its table and the other are counted."""
+    await spoil(world, "views", "filter", "t0.v0", ON_A_DAY % ("date_is", zone))
+    context = await built(engine_over(world.database, MemoryCache()), viewId="t0.v0")
+    assert counts(context) == [10, 10]
+    assert context.view is not None
+    assert context.view.record_count.value is None
+    assert context.view.record_count.unavailable is not None
+    (line,) = told()
+    assert "t0.v0" in line
+
+
+@pytest.mark.parametrize("op", ["date_is", "date_is_before", "date_is_on_or_after"])
+async def test_times_at_the_ends_of_all_time_are_counted(world: World, op: str) -> None:
+    """In any zone: no local date of theirs is made, which could be out of range."""
+    for record, at in (("t0.r0", "294276-12-31T23:59:59Z"), ("t0.r1", "4713-01-01 00:00:00 BC")):
+        await spoil(world, "records", "cells", record, f'{{"t0.f1": "{at}"}}')
+    await spoil(world, "views", "filter", "t0.v0", ON_A_DAY % (op, "Asia/Tokyo"))
+    context = await built(engine_over(world.database, MemoryCache()), viewId="t0.v0")
+    assert context.view is not None
+    assert context.view.record_count.value == int(op != "date_is")
+
+
+async def test_a_stored_zone_of_a_user_that_is_none_denies_what_asks_for_it(world: World) -> None:
+    """The rows of that table, and of no other."""
+    today = '{"cmp":{"ref":"field:t0.f0","op":"ne","operand":{"now":{"unit":"today"}}}}'
+    await world.add(t.row_policies, {**POLICY, "subjects": ALL, "pred": True})
+    await spoil(world, "row_policies", "pred", "bad", today)
+    engine = engine_over(world.database, MemoryCache())
+    for zone, shown in (("UTC", 10), ("localtime", 0), ("right/UTC", 0)):
+        async with world.database.begin() as connection:
+            await connection.execute(t.users.update().values(timezone=zone))
+        assert counts(await built(engine)) == [shown, 10]

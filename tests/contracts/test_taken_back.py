@@ -27,7 +27,7 @@ ATTR: JsonValue = {"attr": {"table": "u", "keyField": "who", "valueField": "land
 
 @pytest.fixture
 async def house(database: AsyncEngine, cache: RedisCache) -> House:
-    services = DomainServices(database, cache)
+    services = DomainServices(database, cache, ids_as_given=True)
     await furnish(services)
     return House(database, services, engine_over(database, cache))
 
@@ -168,16 +168,23 @@ def test_a_predicate_is_bounded_in_all_of_its_parts(pred: JsonValue, says: str) 
         policy.parse(pred)
 
 
-async def test_a_cell_that_cannot_be_read_costs_its_own_count(house: House) -> None:
-    """A moment that no calendar has: no error of the request, and no other count."""
-    await house.services.fields.create(ANA, "w", "t", name="At", type="datetime", id="at")
-    test = {"op": "date_is_before", "days": {"tz": "Asia/Tokyo", "unit": "day"}}
-    where = {"where": {"field": "at", "value": {"cell": "at", "kind": "time"}, "test": test}}
+async def test_cells_that_cannot_be_added_up_cost_their_own_count(house: House) -> None:
+    """A sum beyond all numbers: no error of the request, and no other count."""
+    await house.services.fields.create(ANA, "w", "t", name="N", type="number", id="n")
+    await house.services.links.create(ANA, "w", "t", name="L", linked_table_id="t", id="self")
+    step = {"field": "self", "table": "t"}
+    number = {"cell": "n", "kind": "number"}
+    total = {"rollup": {"step": step, "value": number, "function": "sum"}}
+    where = {"where": {"field": "n", "value": total, "test": {"op": "higher_than", "to": 1}}}
     await house.view()
     async with house.database.begin() as connection:
-        await connection.execute(
-            text('UPDATE records SET cells = cells || \'{"at": "294276-12-31T23:59:59Z"}\'')
-        )
+        for statement in (
+            """UPDATE records SET cells = cells || '{"n": 9e131071}'""",
+            "INSERT INTO links (field_id, from_record_id, to_record_id, workspace_id)"
+            " SELECT 'self', a.id, b.id, 'w' FROM records a, records b"
+            " WHERE a.table_id = 't' AND b.table_id = 't'",
+        ):
+            await connection.exec_driver_sql(statement)
         await connection.execute(
             text("UPDATE views SET filter = CAST(:filter AS jsonb)"), {"filter": json.dumps(where)}
         )

@@ -124,14 +124,14 @@ async def test_what_is_not_there_is_refused_with_its_remedy(
         (("snapshot", "show", "no-such"), "not_found", "snapshot list"),
         (("snapshot", "diff", "no-such", "latest"), "not_found", "kept for 30 days"),
         (("snapshot", "list", "--before", "no-such"), "not_found", "snapshot list"),
-        (("snapshot", "list", "--since", "soon"), "invalid_request", "2d"),
+        (("snapshot", "list", "--since", "soon"), "usage", "2d"),
         (
             ("conversation", "show", "no-such", "--workspace", "w", "--actor", "ana"),
             "not_found",
             "conversation list",
         ),
     ):
-        refused = await shell.json(*words, code=65)
+        refused = await shell.json(*words, code=2 if code == "usage" else 65)
         assert refused["code"] == code
         assert part in refused["message"]
 

@@ -19,6 +19,7 @@ import aiohttp
 import pytest
 
 from context_engine import bootstrap
+from context_engine.keys import scope_of
 from events import cloudevents, messages
 from events.messages import ContextEvicted
 from events.producer import Producer
@@ -57,6 +58,8 @@ DENIED: dict[str, dict[str, Any]] = {
     "fault": {"tableIds": ["faulty"]},
 }
 STRICT = {"strict view": {"viewId": "narrow"}, "strict project": {"projectId": "closed"}}
+REFUSED = {"sessionId": "refused"}
+"""A session in which nothing is answered."""
 ELSEWHERE: Headers = (("kafka_replyTopic", b"domain.record-edit"),)
 
 
@@ -109,6 +112,13 @@ class Line:
             return change_ids <= {ContextEvicted.model_validate_json(v).change_id for v in told}
 
         await self.said.until(all_of)
+
+    async def concerned(self) -> set[str]:
+        """Whose contexts were taken back, by all that was announced so far."""
+        told = await self.said.everything()
+        topic = self.topics.evictions.name
+        values = (raw.value or b"" for raw in told if raw.topic == topic)
+        return {key for v in values for key in ContextEvicted.model_validate_json(v).scope_keys}
 
     async def health(self) -> list[str]:
         """The bodies of every worker's `/livez` and `/readyz`."""
@@ -164,12 +174,16 @@ async def line(
 
 async def test_no_byte_of_what_is_out_of_sight_leaves(line: Line) -> None:
     """Granted, denied, malformed and misdirected requests, before and after changes by others:
-    Bob hears the canaries in his sight, logs, health and announcements none, Ana hers."""
+    Bob hears the canaries in his sight, logs, health and announcements none, Ana hers; and no
+    announcement says that what he was refused has changed."""
     asked: set[str] = set()
     for _ in range(2):
         let_in = {await line.ask(name, BOB, where) for name, where in GRANTED.items()}
-        refused = {await line.ask(name, BOB, where) for name, where in DENIED.items()}
-        refused |= {await line.ask(name, BOB, w, strict=True) for name, w in STRICT.items()}
+        refused = {await line.ask(name, BOB, where | REFUSED) for name, where in DENIED.items()}
+        refused |= {
+            await line.ask(name, BOB, where | REFUSED, strict=True)
+            for name, where in STRICT.items()
+        }
         refused.add(await line.ask("elsewhere", BOB, GRANTED["all"], ELSEWHERE))
         asked |= let_in | refused
         assert await line.contexts(let_in | refused) == let_in
@@ -186,7 +200,9 @@ async def test_no_byte_of_what_is_out_of_sight_leaves(line: Line) -> None:
     assert canaries_in(*(part for raw in told for part in _bytes(raw))) & hidden, "they would show"
     others = [raw for raw in await line.said.everything() if _key(raw) not in asked | hers]
     kinds = {raw.topic for raw in others}
-    assert line.topics.evictions.name in kinds
+    announced = await line.concerned()
+    assert scope_of("w", BOB, "s", None).key in announced
+    assert scope_of("w", BOB, "refused", None).key not in announced, "a denial falls unheard"
     assert len(kinds) > 4, "changes of every kind"
     requests = line.topics.build_requests.name
     of_others = [part for raw in others if raw.topic != requests for part in _bytes(raw)]

@@ -13,28 +13,15 @@ from hypothesis import HealthCheck, given, note, seed, settings
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from context_engine.adapters.memory import MemoryCache
 from context_engine.adapters.sql.engine import create_engine
-from context_engine.errors import NotFound
-from context_engine.models import AgentContext, ContextBuildInput
 from context_engine.settings import Settings
-from tests.support.oracle import (
-    NOT_FOUND,
-    Loader,
-    Request,
-    Workspace,
-    canaries_in,
-    expected,
-    requests,
-    told,
-    workspaces,
-)
-from tests.support.oracle.draws import NOW
+from tests.support.oracle import Loader, Workspace, canaries_in, coordinates, requests, workspaces
+from tests.support.oracle.house import House
 from tests.support.stack import Databases
-from tests.support.world import SECRET, engine_over
+from tests.support.world import SECRET
 
 LONG = os.environ.get("AREA") == "access"
-EXAMPLES = 10_000 if LONG else 200
+EXAMPLES = int(os.environ.get("ACCESS_EXAMPLES") or (10_000 if LONG else 200))
 SEED = int(os.environ.get("ACCESS_SEED") or (int.from_bytes(os.urandom(4)) if LONG else 0))
 if LONG:
     print(f"seed {SEED}: ACCESS_SEED={SEED} repeats this run")
@@ -51,17 +38,6 @@ async def database(databases: Databases) -> AsyncIterator[AsyncEngine]:
     await databases.drop(url)
 
 
-async def answered(database: AsyncEngine, request: Request) -> tuple[dict[str, object], str]:
-    """What the engine says, in the oracle's shape, and every byte that left it."""
-    cache = MemoryCache(now=lambda: int(NOW.timestamp() * 1000))
-    engine = engine_over(database, cache, now=lambda: NOW)
-    try:
-        answer = await engine.build(ContextBuildInput.model_validate(request.given))
-    except NotFound as refused:
-        return NOT_FOUND, repr(refused) + str(refused)
-    return told(AgentContext.model_validate_json(answer.context)), answer.context.decode()
-
-
 @pytest.mark.timeout(6 * 3600 if LONG else 300)
 @seed(SEED)
 @given(workspace=workspaces(), data=st.data())
@@ -74,14 +50,17 @@ async def answered(database: AsyncEngine, request: Request) -> tuple[dict[str, o
 async def test_the_engine_says_what_the_rules_say(
     database: AsyncEngine, workspace: Workspace, data: st.DataObject
 ) -> None:
-    """For every user and several requests; no canary but those that the rules let out."""
+    """For every user and several requests, in sessions and out of them, built and out of the
+    cache; no canary but those that the rules let out."""
     await Loader(database).load(workspace)
+    house = await House.over(database, workspace)
     for user in workspace.users:
+        if data.draw(st.booleans()):
+            await house.remember("s", data.draw(coordinates(workspace, user.id, in_sight=False)))
         for _ in range(REQUESTS):
             request = data.draw(requests(workspace, user.id))
-            wanted = expected(workspace, request, NOW)
-            found, said = await answered(database, request)
             note(f"seed {SEED}: {request}")
-            for section in sorted({*wanted, *found}):
-                assert found.get(section) == wanted.get(section), section
-            assert set(canaries_in(said)) <= set(canaries_in(repr(wanted)))
+            async for found, said, wanted in house.asked(request):
+                for section in sorted({*wanted, *found}):
+                    assert found.get(section) == wanted.get(section), section
+                assert set(canaries_in(said)) <= set(canaries_in(repr(wanted)))

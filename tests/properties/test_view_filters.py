@@ -42,8 +42,8 @@ CELLS: dict[v.Kind, list[Any]] = {
     "text": [*TEXTS, None, 1, True, []],
     "number": [*NUMBERS, None, "1", False],
     "boolean": [True, False, None, "true", 1],
-    "date": [*DAYS, None, ""],
-    "time": [*TIMES, None],
+    "date": [*DAYS, None, "", "1", "2024-02-30", TIMES[3], "Z"],
+    "time": [*TIMES, None, DAYS[4], "yesterday", "infinity", "2024-03-10T23:30", "1"],
 }
 """What may stand in the cell of a field named after its kind: values of other types too."""
 
@@ -52,7 +52,7 @@ def records() -> dict[str, Record]:
     """Every kind of cell, in three tables, some records deleted."""
     made = {}
     for table in TABLES:
-        for n in range(14):
+        for n in range(21):
             cells = {
                 kind: values[(n * 3 + len(kind)) % len(values)]
                 for kind, values in CELLS.items()
@@ -67,8 +67,8 @@ def records() -> dict[str, Record]:
 def links() -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     for (start, end), field in LINKS.items():
-        for n in range(14):
-            to = [f"{end}{(n * k + k) % 14}" for k in range(1, n % 4 + 1)]
+        for n in range(21):
+            to = [f"{end}{(n * k + k) % 21}" for k in range(1, n % 4 + 1)]
             found[field, f"{start}{n}"] = list(dict.fromkeys(to))
     return found
 

@@ -56,6 +56,7 @@ def entry(
     *tags: Tag,
     payload: bytes = b"payload",
     life_ms: int = TTL_MS,
+    quiet: bool = False,
 ) -> NewEntry:
     """An entry of a build that began at `moment`."""
     return NewEntry(
@@ -66,6 +67,7 @@ def entry(
         built_ms=moment.now_ms,
         expires_ms=moment.now_ms + life_ms,
         context_hash="hash of " + payload.decode(errors="replace"),
+        quiet=quiet,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -11,6 +12,9 @@ from zoneinfo import ZoneInfo
 
 from context_engine import view_filters as f
 from context_engine import view_values as v
+
+DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -118,14 +122,16 @@ def _of_kind(cell: Any, kind: v.Kind) -> Any:
 
 def _day(found: Any, tz: str) -> date | None:
     """None for a text that is no date and no time: what is stored need not make sense."""
-    if not found:
+    if found is None:
         return None
     try:
-        if "T" not in found:
+        if DATE.fullmatch(found):
             return date.fromisoformat(found)
-        return datetime.fromisoformat(found).astimezone(ZoneInfo(tz)).date()
+        if TIME.fullmatch(found):
+            return datetime.fromisoformat(found).astimezone(ZoneInfo(tz)).date()
     except ValueError:
-        return None
+        pass
+    return None
 
 
 def _rolled(function: v.Function, items: list[Any]) -> Any:

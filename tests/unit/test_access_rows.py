@@ -171,10 +171,10 @@ def test_what_is_stored_unreadably_is_told_to_operators() -> None:
     scope = resolve(facts, at("t", conversation_id="c"))
     assert [(one.what, one.rule) for one in scope.faults] == [
         ("sources of field c of table t", "cannot be read"),
+        ("filter of view v", scope.faults[1].rule),
         ("tool call of message lost", "cannot be read"),
-        ("filter of view v", scope.faults[-1].rule),
     ]
-    assert "not a predicate" in scope.faults[-1].rule
+    assert "not a predicate" in scope.faults[1].rule
     dark = view("v", "restricted", filter={"where": {"every": 1}})
     scope = resolve(member("viewer", table(views=(dark,)), grants=given), at("t"))
     assert [one.what for one in scope.faults] == ["filter of view v"]
@@ -370,6 +370,33 @@ def test_a_boundary_that_cannot_be_computed_gives_no_rows(filter: Any, reason: s
     assert (both.rows, both.uncountable) == ((RowSet(True), RowSet(False)), None)
     closed = only_table(bound(filter, policy_of(B), own="viewer"))
     assert closed.uncountable == reason
+
+
+@pytest.mark.parametrize(
+    "always", [True, {"not": False}, {"all": []}, {"any": [True, B]}, {"not": {"all": [B, False]}}]
+)
+def test_what_holds_of_every_row_needs_no_boundary(always: Any) -> None:
+    """However it is said: a view's filter that cannot be computed then adds nothing."""
+    table = only_table(bound(GARBAGE, policy_of(always), own="viewer"))
+    assert table.ways[0].rows == RowSet(True)
+    assert table.uncountable is None
+
+
+@pytest.mark.parametrize("never", [False, {"not": True}, {"any": []}, {"all": [B, {"any": []}]}])
+def test_what_holds_of_no_row_is_told_at_once(never: Any) -> None:
+    """However it is said."""
+    table = only_table(bound(GARBAGE, policy_of(never), own="viewer"))
+    assert table.ways[0].rows == RowSet(False)
+
+
+def test_what_says_the_same_within_a_condition_is_left_out() -> None:
+    """And what is left is what it was."""
+    for said in ({"all": [True, B]}, {"any": [{"not": True}, B]}, {"not": {"not": B}}):
+        rows = only_table(bound(GARBAGE, policy_of(said), own="viewer")).ways[0].rows
+        one = only_table(bound(GARBAGE, policy_of(B), own="viewer")).ways[0].rows
+        if "not" in said:
+            one = RowSet(policy.Not(not_=policy.Not(not_=one.pred)))
+        assert rows == one
 
 
 def test_a_boundary_ends_with_its_days() -> None:

@@ -194,8 +194,9 @@ def linked(pred: Any = True) -> Any:
 def test_a_linked_row_counts_where_it_is_in_sight() -> None:
     """By any way into its table; a table out of sight has none."""
     seen = policy.LinkedAny(
-        linked_any=policy.Linked(
+        linked_any=policy.LinkedIn(
             field="l",
+            table="x",
             pred=policy.All(all=(IS_A, policy.Any_(any=(True,)))),
         )
     )
@@ -214,7 +215,9 @@ def test_a_linked_row_counts_where_it_is_in_sight() -> None:
         }
     )
     assert looked_at(ruled).filter == policy.LinkedAny(
-        linked_any=policy.Linked(field="l", pred=policy.All(all=(True, policy.Any_(any=(IS_A,)))))
+        linked_any=policy.LinkedIn(
+            field="l", table="x", pred=policy.All(all=(True, policy.Any_(any=(IS_A,))))
+        )
     )
 
 

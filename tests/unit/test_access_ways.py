@@ -74,6 +74,24 @@ def test_the_role_on_a_table(grants: tuple[Any, ...], role: str) -> None:
     assert ways(facts) == [(None, role, role)]
 
 
+@pytest.mark.parametrize(
+    ("grants", "role"),
+    [((), "builder"), ((grant("editor"),), "editor"), ((grant("none"),), "none"),
+     ((grant("admin", "view:v"),), "builder")],
+)  # fmt: skip
+def test_the_own_role_is_that_of_the_own_way(grants: tuple[Any, ...], role: str) -> None:
+    """By the first reading alone: of a table that is live, for an active member, as agents leave
+    it."""
+    facts = member("builder", table(), grants=grants).model_copy(
+        update={"tables": (), "named": ("t",)}
+    )
+    assert access.own_role(facts, "w", "t") == role
+    assert access.own_role(facts, "w", "gone") == "none"
+    assert access.own_role(facts.model_copy(update={"member": None}), "w", "t") == "none"
+    narrow = facts.model_copy(update={"agents": (agent("viewer"),)})
+    assert access.own_role(narrow, "w", "t") == lower(role, "viewer")  # type: ignore[arg-type]
+
+
 def test_a_role_of_ones_own_on_the_workspace_needs_no_grant() -> None:
     """Grants on it count for who defers to teams; with none of them there is no role."""
     opened = (grant("editor", "workspace:w", "team:g"), grant("admin", "workspace:x", "team:g"))
@@ -305,12 +323,32 @@ def test_other_rights_have_another_digest(other: Facts) -> None:
     assert only_table(other).rights != only_table(BASE).rights
 
 
+ONE, TWO = (policy.AttrLookup(table="x", key_field="k", value_field=v) for v in ("a", "b"))
+
+
+def asks(lookup: policy.AttrLookup) -> dict[str, Any]:
+    """A predicate that asks for an attribute of the user."""
+    operand = {"attr": lookup.model_dump(mode="json", by_alias=True)}
+    return {"cmp": {"ref": "field:f", "op": "in", "operand": operand}}
+
+
 def test_what_attributes_say_of_the_user_is_a_right() -> None:
-    """Which was asked for, and what was found."""
-    one, two = (policy.AttrLookup(table="x", key_field="k", value_field=v) for v in ("a", "b"))
-    found = [{one: ("north",)}, {one: ("south",)}, {two: ("north",)}, {one: ()}, {}]
-    digests = {resolve(BASE, at("t"), attributes=each).tables[0].rights for each in found}
-    assert len(digests) == len(found)
+    """Which was asked for, and what was found, by policies and by boundaries."""
+    found = [{ONE: ("north",)}, {ONE: ("south",)}, {TWO: ("north",)}, {ONE: ()}, {}]
+    for facts in (
+        with_table(policies=(policy_of(asks(ONE)), policy_of(asks(TWO)))),
+        with_table(views=(view("v", "restricted", filter={"any": [asks(ONE), asks(TWO)]}),)),
+    ):
+        digests = {resolve(facts, at("t"), attributes=each).tables[0].rights for each in found}
+        assert len(digests) == len(found)
+
+
+def test_what_rules_elsewhere_ask_is_no_right() -> None:
+    """A request that is about more than the tool was finds the same rights."""
+    one = with_table(policies=(policy_of(asks(ONE)),))
+    found = [{ONE: ("north",)}, {ONE: ("north",), TWO: ("south",)}]
+    digests = {resolve(one, at("t"), attributes=each).tables[0].rights for each in found}
+    assert len(digests) == 1
 
 
 def test_equal_rights_have_one_digest() -> None:

@@ -30,7 +30,7 @@ from context_engine.errors import (
 from context_engine.nearest import CHARS, MOST, among, nearest
 from context_engine.settings import DEV_ENV
 from workers.cli import program
-from workers.cli.domain.tables import policy_set
+from workers.cli.domain.policies import policy_set
 from workers.cli.main import app, main
 from workers.cli.shared import leave
 from workers.cli.watch import _line
@@ -74,7 +74,7 @@ def commands(group: typer.Typer = app) -> Iterator[typer.models.CommandInfo]:
         (("no-such", "--json"), 2, "usage"),
         (("topics", "--json"), 78, "settings"),
         (("domain", "table", "show", "t", "--json"), 78, "settings"),
-        (("domain", "grant", "set", "--role", "viewer", "--json"), 65, "invalid_request"),
+        (("domain", "grant", "set", "--role", "viewer", "--json"), 2, "usage"),
         (("emit", "{}", "--json"), 65, "invalid_request"),
     ],
 )
@@ -167,7 +167,7 @@ def test_a_users_grant_without_a_table_is_told_the_command_that_it_takes(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In the words of the command line, not of the service."""
-    assert run("domain", "grant", "set", "--user", "u", "--role", "viewer") == 65
+    assert run("domain", "grant", "set", "--user", "u", "--role", "viewer") == 2
     told = capsys.readouterr().err
     assert "--table" in told
     assert "domain member set u --role" in told

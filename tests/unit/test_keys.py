@@ -47,16 +47,16 @@ def test_cache_keys_change_with_the_version_of_the_code_only() -> None:
     """The same input in the next release finds the same entry; what must not raises
     `BUILD_VERSION`, and these digests with it."""
     scope = scope_of("w", "u", "s", "c")
-    assert keys.BUILD_VERSION == "4"
+    assert keys.BUILD_VERSION == "5"
     assert keys.digest("é", None, 1, ("a", {"b": 1, "a": 2})) == (
         "e8896cfb622c7d52879b7f39138d7e52d34b9cf95d86a14e8245efc859683a8e"
     )
     assert scope.key == ("d64926f3d0f26607a0d8313846750d5f94df5d6107c37378113b8f57511de48b")
     assert keys.surface_key(AT, HOW) == (
-        "2d03f7dd772adc74d034bea9eb0ea709763adf5245695a854f59006a2256fae0"
+        "97260fd6504fdc80a615da690f613604fe49870f348d6731eafcc424f1fddd62"
     )
     whole = keys.whole_key(scope, AT, HOW, "hello", {"z": 1, "a": [None]}, inherited=("view_id",))
-    assert whole == "e94db33fe12c53c35e2d2fa636b820f41bef86ce2f9f8cf34be074b1f249ff21"
+    assert whole == "1aa5cced4682468148efa3474ecd54fe1ef897bb18613768bcc5bfbfabb4b11a"
     assert whole == keys.whole_key(
         scope, AT, HOW, "hello", {"a": [None], "z": 1}, inherited=("view_id",), strict=False
     )
@@ -128,6 +128,14 @@ def test_a_name_without_a_slot_is_refused(name: str) -> None:
 def test_only_what_is_of_one_scope_tells_it(name: str, key: str | None) -> None:
     """The part after the kind; a name of a workspace's own has none."""
     assert keys.scope_key_in(name) == key
+
+
+def test_an_index_holds_names_that_are_said_and_names_that_are_not() -> None:
+    """As `fill.lua` spells them."""
+    name = keys.surface_name("w", "K")
+    assert keys.quietly(name) == f"!{name}"
+    assert keys.unquiet(keys.quietly(name)) == (name, False)
+    assert keys.unquiet(name) == (name, True)
 
 
 def test_sealed_tags_tell_nothing() -> None:

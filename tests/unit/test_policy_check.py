@@ -42,6 +42,14 @@ FIELDS = {
 }  # fmt: skip
 
 
+STATE = policy.ChoiceField(
+    id="state", name="State", type="select", primary=False, choices=("open", "done")
+)
+TAGS = policy.ChoiceField(
+    id="tags", name="Tags", type="multi_select", primary=False, choices=("a", "b")
+)
+
+
 def cmp(ref: str, op: str, operand: Any = None) -> Any:
     one: dict[str, Any] = {"ref": ref if ":" in ref else f"field:{ref}", "op": op}
     return {"cmp": one if operand is None else {**one, "operand": operand}}
@@ -200,3 +208,53 @@ def test_what_is_out_of_sight_is_not_suggested() -> None:
         checked({"linkedAny": {"field": "link", "pred": cmp("nam", "empty")}})
     assert '"name"' in refused.value.message
     assert "region" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("pred", "place"),
+    [
+        (cmp("state", "eq", {"literal": "x"}), "literal"),
+        (cmp("state", "ne", {"literal": "Open"}), "literal"),
+        (cmp("state", "in", {"literal": ["open", "x"]}), "literal.1"),
+        (cmp("state", "not_in", {"literal": ["x"]}), "literal.0"),
+        (cmp("tags", "has_any", {"literal": ["a", "b", "x"]}), "literal.2"),
+        (cmp("tags", "has_all", {"literal": "x"}), "literal"),
+        (cmp("tags", "has_none", {"literal": ["x"]}), "literal.0"),
+    ],
+)
+def test_a_choice_that_is_none_is_refused(pred: Any, place: str) -> None:
+    """At its place, with the choices that there are."""
+    fields = {"t": {"state": STATE, "tags": TAGS}}
+    with pytest.raises(InvalidRequest, match=r"no such choice; .*there are") as refused:
+        policy.check_predicate(policy.parse(pred), "t", fields.get)
+    assert refused.value.field == f"pred.cmp.operand.{place}"
+
+
+@pytest.mark.parametrize(
+    "pred",
+    [
+        *(cmp("state", op, {"literal": one}) for op in ("eq", "ne") for one in STATE.choices),
+        *(cmp("state", op, {"literal": ["done"]}) for op in ("in", "not_in")),
+        *(cmp("state", op, {"literal": "x"}) for op in ("lt", "lte", "gt", "gte")),
+        cmp("state", "text_contains", {"literal": "x"}), cmp("state", "in", {"literal": []}),
+        cmp("state", "empty"), cmp("state", "eq", {"user": "id"}),
+        *(cmp("tags", op, {"literal": ["a", "b"]}) for op in ("has_any", "has_all", "has_none")),
+        cmp("tags", "has_any", {"literal": "a"}), cmp("tags", "not_empty"),
+        cmp("sys:created_by", "eq", {"literal": "x"}),
+    ],
+)  # fmt: skip
+def test_what_is_no_choice_by_itself_is_free(pred: Any) -> None:
+    """A part of one, an order among them, and what is known only when somebody asks."""
+    parsed = policy.parse(pred)
+    fields = {"t": {"state": STATE, "tags": TAGS}}
+    assert policy.check_predicate(parsed, "t", fields.get) == parsed
+
+
+def test_a_policy_names_so_many_subjects() -> None:
+    def named(many: int) -> policy.TablePolicies:
+        return checked(True, subjects=[{"type": "user", "id": f"u{n}"} for n in range(many)])
+
+    assert len(named(1_000).policies[1].subjects) == 1_000
+    with pytest.raises(InvalidRequest, match="more than 1,000 subjects; name a team") as refused:
+        named(1_001)
+    assert refused.value.field == "policies.1.subjects"

@@ -239,13 +239,14 @@ EVERY = {
 def test_every_cell_that_decides_is_told() -> None:
     """Own cells, the link, cells and columns of linked rows, keys and values of lookups."""
     pred = policy.parse(EVERY)
-    own = {("t", "f"), ("t", "created_at"), ("t", "l")}
-    far = {("x", "g"), ("x", "updated_by")}
+    own = {("t", None), ("t", "f"), ("t", "created_at"), ("t", "l")}
+    far = {("x", None), ("x", "g"), ("x", "updated_by")}
     assert policy.reads(pred, "t", {"l": "x"}.get) == own | far | {
         ("staff", "mail"), ("staff", "region"),
     }  # fmt: skip
-    assert policy.tables_read(pred, "t", {"l": "x"}.get) == {"t", "x", "staff"}
-    assert policy.tables_read(policy.parse(linked("l", True)), "t", {"l": "x"}.get) == {"t", "x"}
+    assert policy.reads(policy.parse(linked("l", True)), "t", {"l": "x"}.get) == {
+        ("t", None), ("t", "l"), ("x", None),
+    }  # fmt: skip
     assert policy.fields_read(pred) == {"f", "l"}
     assert policy.refs_read(pred) == {"field:f", "sys:created_at"}
     assert policy.attributes(pred) == {LOOKUP}
@@ -254,9 +255,8 @@ def test_every_cell_that_decides_is_told() -> None:
 @pytest.mark.parametrize("raw", [linked("?", True), linked("l", linked("l", True))])
 def test_a_link_that_leads_nowhere_is_unresolvable(raw: Any) -> None:
     """As is a second one."""
-    for told in (policy.reads, policy.tables_read):
-        with pytest.raises(policy.Unresolvable):
-            told(policy.parse(raw), "t", {"l": "x"}.get)
+    with pytest.raises(policy.Unresolvable):
+        policy.reads(policy.parse(raw), "t", {"l": "x"}.get)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,18 @@ from sqlalchemy import column, select
 
 from context_engine import policy
 from context_engine.adapters.sql.binds import Binds, as_condition
-from context_engine.adapters.sql.predicates import compile_predicate, predicate_sql
+from context_engine.adapters.sql.predicates import (
+    answered,
+    cheapest_first,
+    compile_predicate,
+    predicate_sql,
+)
+from context_engine.adapters.sql.view_filters import any_row_set_sql
+from context_engine.view_filters import RowSet
 
 CELL = "records.cells -> 'f'::text"
 TEXT = f"CASE WHEN jsonb_typeof({CELL}) = 'string' THEN records.cells ->> 'f'::text END"
+SPELLED = "(records.cells ->> 'f'::text)"
 NUMBER = f"CASE WHEN jsonb_typeof({CELL}) = 'number' THEN ({CELL})::numeric END"
 MADE = "to_char(records.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 LONG = ["a"] * 64
@@ -182,13 +190,13 @@ def test_a_day_compares(op: str, near: str, sign: str, sql: str) -> None:
     column = moments.replace("T >=", "records.created_at >=")
     assert written(cmp("sys:created_at", op, SPRING)) == column
     cell = written(cmp("field:f", op, SPRING))
-    close = near.replace("SINCE", """found.v COLLATE "C" >= '2026-03-27'::text""")
-    close = close.replace("BEFORE", """found.v COLLATE "C" < '2026-04-01'::text""")
-    assert cell.startswith(f"coalesce((SELECT CASE WHEN NOT ({close}) THEN false WHEN found.v ~ ")
-    assert f"'date') THEN found.v COLLATE \"C\" {sign} '2026-03-29'::text WHEN" in cell
-    timed = moments.replace("T >=", "CAST(found.v AS timestamptz) >=")
-    assert f"'timestamptz') THEN {timed} END" in cell
-    assert cell.endswith(f"FROM (SELECT {TEXT} AS v) AS found), false)")
+    close = near.replace("SINCE", f"""{SPELLED} COLLATE "C" >= '2026-03-27'::text""")
+    close = close.replace("BEFORE", f"""{SPELLED} COLLATE "C" < '2026-04-01'::text""")
+    assert cell.startswith(f"coalesce(CASE WHEN NOT ({close}) THEN false WHEN {SPELLED} ~ ")
+    valid = f"AND pg_input_is_valid({SPELLED}, "
+    assert f"{valid}'date') THEN {SPELLED} COLLATE \"C\" {sign} '2026-03-29'::text WHEN" in cell
+    timed = moments.replace("T >=", f"{SPELLED}::timestamptz >=")
+    assert cell.endswith(f"{valid}'timestamptz') THEN {timed} END, false)")
 
 
 def test_another_day_is_the_complement_of_the_day() -> None:
@@ -253,8 +261,8 @@ def test_days_compare_to_both_ends_of_time(day: date, op: str, near: str, sql: s
         sql = sql.replace("ENDED", f"{began + timedelta(days=1)!r}::timestamptz")
     on = policy.OnDay(day=day, tz="UTC")
     assert written(cmp("sys:created_at", op, on)) == sql.replace("T >=", "records.created_at >=")
-    near = near.replace("since ", """found.v COLLATE "C" >= '""")
-    near = near.replace("before ", """found.v COLLATE "C" < '""")
+    near = near.replace("since ", f"""{SPELLED} COLLATE "C" >= '""")
+    near = near.replace("before ", f"""{SPELLED} COLLATE "C" < '""")
     close = f"NOT ({near}'::text)" if near else "NOT (true)"
     assert f"CASE WHEN {close} THEN false" in written(cmp("field:f", op, on))
 
@@ -304,6 +312,8 @@ A, B = cmp("sys:created_by", "empty"), cmp("sys:updated_by", "empty")
 MINE, THEIRS = "coalesce(records.created_by = '', true)", "coalesce(records.updated_by = '', true)"
 
 BOUND, ONE = cmp("field:f", "has_all", "a"), """records.cells @> '{"f": ["a"]}'::jsonb"""
+ASKED = f"""coalesce({CELL} @> '["a"]'::jsonb, false)"""
+"""The same where no index answers."""
 
 
 @pytest.mark.parametrize(
@@ -315,11 +325,11 @@ BOUND, ONE = cmp("field:f", "has_all", "a"), """records.cells @> '{"f": ["a"]}':
         (policy.Any_(any=()), "false"),
         (policy.All(all=(A,)), MINE),
         (policy.All(all=(A, B)), f"({MINE} AND {THEIRS})"),
-        (policy.Any_(any=(A, B, False)), f"({MINE} OR {THEIRS} OR false)"),
+        (policy.Any_(any=(A, B, False)), f"(false OR {MINE} OR {THEIRS})"),
         (policy.Not(not_=A), f"(NOT {MINE})"),
         (
             policy.All(all=(BOUND, policy.Any_(any=(BOUND, policy.Not(not_=BOUND))))),
-            f"({ONE} AND ({ONE} OR (NOT {ONE})))",
+            f"({ONE} AND ({ASKED} OR (NOT {ASKED})))",
         ),
     ],
     ids=str,
@@ -393,3 +403,114 @@ def test_conditions_of_one_statement_keep_their_parameters_apart() -> None:
     values = list(made.params.values())
     assert values == [['{"f": "a"}'], "b"]
     assert str(one.compile()) == "(records.cells @> ANY(CAST(:b1_1 AS jsonb[])))"
+
+
+def test_a_resolved_link_is_followed_into_its_table() -> None:
+    """Which was there, and live, when it was resolved."""
+    linked = policy.LinkedIn(field="l", table="x", pred=cmp("field:f", "eq", "a"))
+    assert written(policy.LinkedAny(linked_any=linked)) == (
+        "(records.id IN (SELECT links.from_record_id FROM links"
+        " JOIN records ON records.id = links.to_record_id AND records.table_id = 'x'::text"
+        """ AND records.deleted_at IS NULL AND records.cells @> ANY(['{"f": "a"}']::jsonb[])"""
+        " WHERE links.field_id = 'l'::text))"
+    )
+
+
+# -- what an index answers ---------------------------------------------------------------------
+
+EQ, IN, HAS, ALL_OF = (
+    cmp("field:f", op, "a") for op in ("eq", "in", "has_any", "has_all")
+)  # fmt: skip
+BY_INDEX = """records.cells @> ANY(['{"f": "a"}']::jsonb[])"""
+BY_HASH = f"""coalesce({CELL} = ANY(['"a"']::jsonb[]), false)"""
+LATE = cmp("field:f", "eq", policy.OnDay(day=date(2026, 3, 29), tz="UTC"))
+LINKED = policy.LinkedAny(linked_any=policy.LinkedIn(field="l", table="x", pred=True))
+
+
+@pytest.mark.parametrize(
+    "pred",
+    [
+        EQ,
+        IN,
+        HAS,
+        ALL_OF,
+        policy.All(all=(True, EQ)),
+        policy.Any_(any=(EQ, policy.All(all=(LATE, IN)))),
+    ],
+)
+def test_an_index_answers(pred: policy.Pred) -> None:
+    """Equality, membership and containment; an AND by one part, an OR by all."""
+    assert answered(pred)
+
+
+@pytest.mark.parametrize(
+    "pred",
+    [True, False, LATE, LINKED, policy.Not(not_=EQ), policy.All(all=()), policy.All(all=(LATE,)),
+     policy.Any_(any=(EQ, LATE)), cmp("field:f", "ne", "a"), cmp("field:f", "empty"),
+     cmp("field:f", "eq", policy.Address(address="a@x"))],
+)  # fmt: skip
+def test_no_index_answers(pred: policy.Pred) -> None:
+    """An OR of which one part has to be asked row by row needs every row."""
+    assert not answered(pred)
+
+
+def test_an_index_is_asked_only_where_it_answers() -> None:
+    """Elsewhere the server would look through its statistics for nothing."""
+    assert written(policy.All(all=(EQ, LATE))).startswith(f"({BY_INDEX} AND ")
+    assert written(policy.Any_(any=(EQ, policy.All(all=(IN,))))) == f"({BY_INDEX} OR {BY_INDEX})"
+    assert written(policy.Any_(any=(EQ, LATE))).startswith(f"({BY_HASH} OR ")
+    assert written(policy.Not(not_=EQ)) == f"(NOT {BY_HASH})"
+    within = policy.Any_(any=(LATE, policy.All(all=(EQ, policy.Any_(any=(IN,))))))
+    assert written(within).count(BY_HASH) == 2
+    listed = f"""coalesce({CELL} @> ANY(['["a"]']::jsonb[]), false)"""
+    assert written(policy.Not(not_=HAS)) == f"(NOT {listed})"
+    assert written(policy.Not(not_=cmp("field:f", "in", []))) == "(NOT false)"
+    mixed = cmp("field:f", "in", ["a", ["b"]])
+    assert written(policy.Not(not_=mixed)) == (
+        f"""(NOT coalesce({CELL} = ANY(['"a"', '["b"]']::jsonb[]), false))"""
+    )
+
+
+def test_of_several_ways_all_must_be_answered() -> None:
+    """Ways are joined by OR."""
+    binds = Binds()
+    both = any_row_set_sql((RowSet(EQ), RowSet(IN)), binds)
+    assert both.count("records.cells @> ANY") == 2
+    assert "@>" not in any_row_set_sql((RowSet(EQ), RowSet(LATE)), binds)
+    assert "@>" in any_row_set_sql((RowSet(EQ),), binds)
+
+
+def test_what_is_cheap_is_asked_first() -> None:
+    """A constant, a column, a cell, a day, a link; groups by all that is in them."""
+    made = cmp("sys:created_by", "eq", "a")
+    order = [True, made, EQ, LATE, policy.Not(not_=LATE), policy.All(all=(EQ, LATE)), LINKED]
+    assert cheapest_first(order[::-1]) == [
+        True, made, EQ, policy.Not(not_=LATE), LATE, policy.All(all=(EQ, LATE)), LINKED,
+    ]  # fmt: skip
+    assert cheapest_first([policy.Any_(any=(EQ, EQ)), LATE])[0] == LATE
+    assert written(policy.Any_(any=(LATE, EQ))).startswith(f"({BY_HASH} OR ")
+    assert written(policy.All(all=(EQ, made))).endswith(f" AND {BY_INDEX})")
+
+
+# -- binds -------------------------------------------------------------------------------------
+
+
+def test_a_value_is_bound_once() -> None:
+    """As the type that it is asked for: 1 as a number is not 1 as JSON, and true is neither."""
+    binds = Binds()
+    noon = datetime(2026, 3, 29, 12, tzinfo=UTC)
+    for _ in range(2):
+        places = [
+            binds.text("1"), binds.texts(["1"]), binds.number(1), binds.time(noon), binds.json(1),
+            binds.json("1"), binds.jsons([1]), binds.jsons([True]), binds.jsons([1.0]),
+            binds.jsons(["ü\n"]),
+        ]  # fmt: skip
+    assert places == [
+        f"CAST(${n} AS {type})"
+        for n, type in enumerate(
+            ("text", "text[]", "numeric", "timestamptz", "jsonb", "jsonb", *["jsonb[]"] * 4), 1
+        )
+    ]
+    assert binds.values == [
+        "1", ["1"], Decimal(1), noon, "1", '"1"', ["1"], ["true"], ["1.0"], [r'"\u00fc\n"'],
+    ]  # fmt: skip

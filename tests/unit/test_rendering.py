@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine import keys, rendering
-from context_engine.builder import Builder, Built, Limits, Surfaced
+from context_engine.assembly import assemble
+from context_engine.built import Built, Limits, Surfaced
 from context_engine.coordinates import effective
 from context_engine.models import (
     AgentContext,
@@ -55,9 +56,10 @@ def built(rendered: Rendered, *, age_ms: int = 0, **more: object) -> Built:
         surface=rendered, tags=frozenset(), unresolved=rendered.absent, source="surface",
         age_ms=age_ms, conversation=visible_with([said(n) for n in range(30)]),
     )  # fmt: skip
-    return Builder(Limits(tag_secret="s")).assemble(
-        request, effective(request, None), known, scope_key="k", context_id="id",
-        last_hash="before", now=datetime(2026, 5, 1, 9, 30, tzinfo=UTC), remarks=("r",),
+    return assemble(
+        Limits(tag_secret="s"), request, effective(request, None), known, scope_key="k",
+        context_id="id", last_hash="before", now=datetime(2026, 5, 1, 9, 30, tzinfo=UTC),
+        remarks=("r",),
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from context_engine.models import (
 )
 from context_engine.sections.summary import LINE_CHARS, SUMMARY_CHARS, summarize, summary_lines
 from context_engine.sections.surface import Surface
-from context_engine.wording import bounded, clean, counted, day, number, quoted
+from context_engine.wording import bounded, clean, counted, day, number, quoted, several
 
 ORDER = [
     "user", "workspace", "organization", "team", "project", "task", "table", "tables",
@@ -87,6 +87,17 @@ def test_each_section_has_one_line_in_the_order_of_the_context() -> None:
     assert len(lines) == 1 + len(ORDER)
     assert lines[0].startswith("This says where you are")
     assert lines[-1] == 'Conversation: "Talk", 36 messages, 20 kept, 16 compressed'
+
+
+def test_one_of_a_thing_is_one() -> None:
+    """No "1 views"; where a language does not tell one from many, nothing changes."""
+    one = table("t", "T", Count.of(1)).model_copy(update={"field_count": 1, "view_count": 1})
+    made = surface().model_copy(update={"tables": (one,)})
+    english, chinese = (dict(summary_lines(made, talk(1), one)) for one in ("en", "zh"))
+    assert english["table"].endswith("1 field, 1 view, records in sight: 1")
+    assert "1 字段, 1 视图" in chinese["table"]
+    assert several(1, "messages", "de") == "1 message"
+    assert several(1_200, "messages", "de") == "1.200 messages"
 
 
 def test_another_turn_changes_the_last_line_only() -> None:

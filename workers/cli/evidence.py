@@ -7,13 +7,14 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Annotated, Optional, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
 from rich.text import Text
 
 from context_engine.errors import InvalidRequest, NotFound
-from workers.cli.shared import config, console, run, stderr
+from workers.cli.shared import Misused, config, console, run, stderr
+from workers.cli.terminal import PLAIN
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -53,17 +54,6 @@ _AGO = re.compile(r"(\d{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-class Plain(TypedDict):
-    """How lines with ids and names go to the terminal: as they are."""
-
-    markup: bool
-    highlight: bool
-    soft_wrap: bool
-
-
-PLAIN: Plain = {"markup": False, "highlight": False, "soft_wrap": True}
-
-
 def with_parts(work: Callable[[Parts], Awaitable[T]]) -> T:
     """Runs `work` over the parts of this process; says that it reads, where that takes long."""
     from context_engine import bootstrap
@@ -79,15 +69,13 @@ def with_parts(work: Callable[[Parts], Awaitable[T]]) -> T:
 async def snapshot_of(wired: Parts, context_id: str) -> SnapshotRecord:
     """By its id, or as `latest`, `latest~1`. Raises `NotFound`, with what to look at.
 
-    Raises `InvalidRequest` for another word with `latest`.
+    Raises `Misused` for another word with `latest`.
     """
     found = None
     if context_id.startswith("latest"):
         counted = _LATEST.fullmatch(context_id)
         if counted is None:
-            raise InvalidRequest(
-                "write `latest`, or `latest~1` for the one before", field="context"
-            )
+            raise Misused("write `latest`, or `latest~1` for the one before", field="context")
         back = int(counted[1] or 0)
         newest = await wired.snapshots.list(limit=back + 1)
         if len(newest) > back:
@@ -173,7 +161,7 @@ def versions_json(record: SnapshotRecord, context: JsonObject) -> JsonObject:
 def moment(text: str | None, option: str = "--since") -> datetime | None:
     """A time, or how long ago: `2026-05-01`, `2026-05-01T09:30`, `90m`, `2d`.
 
-    Raises `InvalidRequest`.
+    Raises `Misused`.
     """
     if text is None:
         return None
@@ -182,7 +170,7 @@ def moment(text: str | None, option: str = "--since") -> datetime | None:
             return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
-        raise InvalidRequest(
+        raise Misused(
             "no time; write 2026-05-01, 2026-05-01T09:30, 90m or 2d", field=option
         ) from None
 

@@ -21,6 +21,7 @@ from workers.cli import (
     watch,
     worker,
 )
+from workers.cli.options import named
 from workers.cli.program import typed
 from workers.cli.shared import error_json, leave, show_json, wants_json
 
@@ -96,16 +97,19 @@ def _misused(error: typer.TyperException) -> int:
     from typer.rich_utils import rich_format_error
 
     if wants_json():
-        show_json(error_json("usage", error.format_message()))
+        parameter = getattr(error, "param", None)
+        place = named(parameter) if parameter is not None else None
+        show_json(error_json("usage", error.format_message(), place))
     rich_format_error(error)  # type: ignore[arg-type]  # parsing raises the one kind it takes
     return error.exit_code
 
 
 def as_typed(group: typer.Typer) -> None:
-    """Makes the commands in every help text such as can be typed here."""
+    """Makes the commands in every help text such as can be typed here; adds the exit codes."""
     for command in group.registered_commands:
         if command.callback is not None:
             command.help = typed(getdoc(command.callback) or "")
+            command.epilog = CODES
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
             as_typed(inner.typer_instance)

@@ -27,6 +27,7 @@ from context_engine.settings import (
     overridden,
     unknown_names,
 )
+from workers.cli.options import typed_place
 from workers.cli.program import typed
 from workers.cli.terminal import json_text, people
 
@@ -48,6 +49,12 @@ class Exit(IntEnum):
     UNAVAILABLE = 69
     SETTINGS = 78
     INTERRUPTED = 130
+
+
+class Misused(InvalidRequest):
+    """Options or arguments that do not fit, as far as the command line itself can tell."""
+
+    code = "usage"
 
 
 STACK = frozenset({"broker", "redis", "cache", "database"})
@@ -82,9 +89,10 @@ def leave(error: ContextEngineError) -> NoReturn:
 
     With --json the error is a JSON object on stdout too.
     """
-    message = typed(error.message)
+    place, message = _placed(error)
+    message = typed(message)
     if wants_json():
-        show_json(error_json(error.code, message, _field_of(error), retryable=error.retryable))
+        show_json(error_json(error.code, message, place, retryable=error.retryable))
     stderr.print(f"[red]{error.code}[/red] ", end="")
     stderr.print(message, markup=False, highlight=False, soft_wrap=True)
     if (hint := _hint(error)) is not None:
@@ -97,6 +105,8 @@ def exit_code(error: ContextEngineError) -> Exit:
     match error:
         case SettingsError():
             return Exit.SETTINGS
+        case Misused():
+            return Exit.USAGE
         case Unavailable():
             return Exit.UNAVAILABLE
         case Rejected():
@@ -117,8 +127,12 @@ def wants_json() -> bool:
     return "--json" in sys.argv[1:] and sys.argv[1:2] != ["worker"]
 
 
-def _field_of(error: ContextEngineError) -> str | None:
-    return error.field if isinstance(error, InvalidRequest) else None
+def _placed(error: ContextEngineError) -> tuple[str | None, str]:
+    """The place of a fault and the message, in the words of who typed the command."""
+    if not isinstance(error, InvalidRequest) or error.field is None:
+        return None, error.message
+    place = typed_place(error.field)
+    return place, f"{place}{error.message.removeprefix(error.field)}"
 
 
 def _hint(error: ContextEngineError) -> str | None:

@@ -60,11 +60,13 @@ def list_(
     Example: context-engine snapshot list --workspace ws-delivery --user usr-ana --since 2h
     """
 
+    oldest = moment(since)
+
     async def found(wired: Parts) -> list[SnapshotLine]:
         after = (await snapshot_of(wired, before)).context_id if before is not None else None
         return list(
             await wired.snapshots.list(
-                workspace, user_id=user, since=moment(since), before=after, limit=limit
+                workspace, user_id=user, since=oldest, before=after, limit=limit
             )
         )
 

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import TypedDict
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
+
+
+class Plain(TypedDict):
+    """How lines with ids and names go to the terminal: as they are."""
+
+    markup: bool
+    highlight: bool
+    soft_wrap: bool
+
+
+PLAIN: Plain = {"markup": False, "highlight": False, "soft_wrap": True}
 
 
 def people(*, stderr: bool = False, width: int | None = None) -> Console:
@@ -43,3 +55,8 @@ def json_text(value: object, *, indent: int | None = None) -> str:
         return text
     # Outside of its texts JSON has nothing to escape but the line breaks of an indent.
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """`1 view`, `2 views`, `2 entries`."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from context_engine.access import Question
 from context_engine.models.base import JsonObject
+from workers.cli.terminal import plural
 from workers.demo.stage import Shown, Stage, expect, records
 
 TASKS, INCIDENTS = "tbl-tasks", "tbl-incidents"
@@ -119,7 +120,7 @@ async def by_a_view_alone(stage: Stage) -> Shown:
     return Shown(
         [
             f"permission {table.permission}: {records(ready.context)} of"
-            f" {records(whole.context)} incidents, {table.view_count} view",
+            f" {records(whole.context)} incidents, {plural(table.view_count, 'view')}",
             f"fields    {names}",
         ],
         took,

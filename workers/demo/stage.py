@@ -25,6 +25,7 @@ from context_engine.models import AgentContext, ContextBuildInput
 from context_engine.ports import OutboxSource
 from events.client import ContextClient
 from events.messages import ContextEvicted, ContextReady
+from workers.cli.terminal import plural
 from workers.seed import Seeded
 
 WAIT_SECONDS = 15.0
@@ -147,7 +148,8 @@ def told(evicted: ContextEvicted, others: Sequence[str] = ()) -> list[str]:
     """Lines about one announcement."""
     return [
         f"change    {evicted.change_type} on {evicted.topic}[{evicted.partition}]@{evicted.offset}",
-        f"evicted   {evicted.count} entries of {len(evicted.scope_keys)} scopes,"
+        f"evicted   {plural(evicted.count, 'entry', 'entries')}"
+        f" of {plural(len(evicted.scope_keys), 'scope')},"
         f" clock {evicted.clock}",
         *others,
     ]

@@ -34,15 +34,21 @@ What went wrong is one line on stderr. With `--json` it is an object on stdout a
 {"code": "not_found", "field": null, "message": "table 'tbl-x' was not found", "retryable": false}
 ```
 
-`field` is the place of the fault in what was given, if it has one. Wrong arguments have the code
-`usage`, a setting has `settings`.
+`field` is the place of the fault in what was given, if it has one: the option or argument that
+gave it (`--user`, `--set fld-task-due`), or a place in a file (`policies.0.pred`). A wrong command
+line has the code `usage`, a setting has `settings`. `explain` answers in the steps that it prints:
+what is not there is in `missing`, and a line on stderr.
 """
 
 MEANINGS = {
-    Exit.OK: "done; a worker was told to stop and left in order",
+    Exit.OK: "done; `explain` too, whatever its verdict; a worker was told to stop and left in"
+    " order",
     Exit.FAILED: "something else failed, or a check found something",
-    Exit.USAGE: "the command line is wrong",
-    Exit.REJECTED: "refused: change the request",
+    Exit.USAGE: "the command line is wrong: something of it is missing, unknown, at odds with"
+    " another part, or none of the values that the help lists. Nothing was asked or written",
+    Exit.REJECTED: "refused: change the request, or the state that it met; also what is missing or"
+    " out of sight, and a file that is not what it should be. `explain`: what was named is not"
+    " there at all",
     Exit.UNAVAILABLE: "a part is away, or a topic is missing; try again. A worker that is told to"
     " stop while its broker does not answer leaves with it too",
     CANNOT_WRITE: "the output cannot be written: no room, or no reader",

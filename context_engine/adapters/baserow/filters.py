@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import JsonValue, ValidationError
 
@@ -15,6 +14,7 @@ from context_engine.adapters.baserow.fields import value_of
 from context_engine.adapters.baserow.model import Field, Schema
 from context_engine.adapters.baserow.source import AGAIN, At, distinct
 from context_engine.errors import InvalidRequest
+from context_engine.zones import zone_of
 
 NUMBER_OPS: Mapping[str, f.NumberOp] = {
     "higher_than": "higher_than",
@@ -246,7 +246,6 @@ def _amount(text: str) -> int:
 
 
 def _zone(name: str) -> str:
-    try:
-        return ZoneInfo(name or "UTC").key
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise _Unreadable from None
+    if (zone := zone_of(name or "UTC")) is None:
+        raise _Unreadable
+    return zone.key

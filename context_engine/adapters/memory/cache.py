@@ -193,7 +193,10 @@ class MemoryCache:
             self._index(keys.index_name(workspace_id, tag), entry)
 
     def _index(self, index: str, entry: NewEntry) -> None:
-        self._indexes.setdefault(index, {})[entry.name] = entry.expires_ms
+        members = self._indexes.setdefault(index, {})
+        if entry.quiet:
+            members.pop(entry.name, None)  # of an answer that it takes the place of
+        members[keys.quietly(entry.name) if entry.quiet else entry.name] = entry.expires_ms
 
     def _keep_session(self, scope: Scope, record: SessionRecord, seconds: int) -> None:
         name, ends = keys.session_name(scope), self._now() + seconds * 1000
@@ -273,9 +276,12 @@ class MemoryCache:
         return self._unlink([name for name in self._indexes if name.startswith(prefix)])
 
     def _unlink(self, indexes: Iterable[str]) -> Evicted:
-        names = dict.fromkeys(n for index in indexes for n in self._indexes.pop(index, {}))
-        gone = [name for name in names if self._drop(name)]
-        scopes = list(dict.fromkeys(s for s in map(keys.scope_key_in, names) if s is not None))
+        members = [m for index in indexes for m in self._indexes.pop(index, {})]
+        found = dict(sorted(map(keys.unquiet, members)))
+        dropped = [name for name in found if self._drop(name)]
+        gone = [name for name in dropped if found[name]]
+        said = (name for name, aloud in found.items() if aloud)
+        scopes = list(dict.fromkeys(s for s in map(keys.scope_key_in, said) if s is not None))
         return Evicted(len(gone), tuple(scopes[:MOST_SCOPE_KEYS]), len(scopes) > MOST_SCOPE_KEYS)
 
     def _drop(self, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from context_engine import keys
 from context_engine.adapters.redis.batch import Command, Reply
@@ -31,7 +31,7 @@ class Eviction:
         while left:
             popped = await asyncio.gather(*(self._popped(index) for index in left))
             found = [reply[::2] for reply in popped]  # each name is followed by its score
-            count += await self._unlink(dict.fromkeys(name for names in found for name in names))
+            count += await self._unlink(name.decode() for names in found for name in names)
             left = [i for i, names in zip(left, found, strict=True) if len(names) == SLICE]
         return Evicted(count, tuple(self._scopes), self._truncated)
 
@@ -42,16 +42,23 @@ class Eviction:
             await self._ask(("UNLINK", index))
             return []
 
-    async def _unlink(self, names: Iterable[bytes]) -> int:
-        todo = list(names)
-        slices = [todo[at : at + SLICE] for at in range(0, len(todo), SLICE)]
-        counts = await asyncio.gather(*(self._ask(("UNLINK", *slice_)) for slice_ in slices))
-        for name in todo:
+    async def _unlink(self, members: Iterable[str]) -> int:
+        """How many there were of those that are told of."""
+        # Sorted: what is both, an answer in the place of a denial, is told of.
+        found = dict(sorted(map(keys.unquiet, members)))
+        told = [name for name, aloud in found.items() if aloud]
+        quiet = [name for name, aloud in found.items() if not aloud]
+        counts, _ = await asyncio.gather(self._unlinked(told), self._unlinked(quiet))
+        for name in told:
             self._announce(name)
-        return sum(counts)
+        return counts
 
-    def _announce(self, name: bytes) -> None:
-        scope = keys.scope_key_in(name.decode())
+    async def _unlinked(self, names: Sequence[str]) -> int:
+        slices = [names[at : at + SLICE] for at in range(0, len(names), SLICE)]
+        return sum(await asyncio.gather(*(self._ask(("UNLINK", *slice_)) for slice_ in slices)))
+
+    def _announce(self, name: str) -> None:
+        scope = keys.scope_key_in(name)
         if scope is None or scope in self._scopes:
             return
         if len(self._scopes) < MOST_SCOPE_KEYS:

@@ -5,8 +5,9 @@
 --       session: tag of the user's access, the build's clock, coordinates or '' for none,
 --       context hash, seconds; for each entry: group, clock, built, expires, hash, payload, tags;
 --       the tags; for each tag the numbers of the entries that carry it, one digit each.
--- A group is stored whole or not at all: 'e' for the answer, 'm' for a session's derived text.
--- Returns 1 when the answer was stored, else 0.
+-- A group is stored whole or not at all: 'e' for the answer, 'q' for a denial, which is unlinked
+-- without a word, 'm' for a session's derived text.
+-- Returns 1 when the answer or the denial was stored, else 0.
 local marks, session, sessions = KEYS[1], KEYS[2], KEYS[3]
 local epoch, server, life = ARGV[1], ARGV[2], ARGV[3]
 local entries, tags = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -67,8 +68,13 @@ for tag = 1, tags do
   local index, members = KEYS[3 + entries + tag], {}
   for _, entry in ipairs(carriers[tag]) do
     if not refused[group[entry]] then
+      local name = KEYS[3 + entry]
+      if group[entry] == 'q' then
+        redis.call('ZREM', index, name) -- of an answer that it takes the place of
+        name = '!' .. name -- as keys.quietly
+      end
       members[#members + 1] = ARGV[ENTRY + (entry - 1) * FIELDS + 4]
-      members[#members + 1] = KEYS[3 + entry]
+      members[#members + 1] = name
     end
   end
   if #members > 0 then
@@ -77,4 +83,4 @@ for tag = 1, tags do
     redis.call('PEXPIRE', index, life)
   end
 end
-return refused['e'] and 0 or 1
+return (refused['e'] or refused['q']) and 0 or 1

@@ -112,7 +112,7 @@ def fill(
     life_ms: int,
 ) -> Command:
     """The command of one fill; its reply is 1 where the answer was stored."""
-    everything = [("e", entry) for entry in entries]
+    everything = [("q" if entry.quiet else "e", entry) for entry in entries]
     if session is not None and session.memory is not None:
         everything.append(("m", session.memory))
     if any(keys.workspace_in(entry.name) != workspace_id for _, entry in everything):

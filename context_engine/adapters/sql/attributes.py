@@ -38,7 +38,9 @@ async def attributes(
     ]
     # Nobody is told apart by an address of no characters.
     email = emails.normal(user.email_norm or "") or None
-    row = await reader.fetchrow(STATEMENT, json.dumps(named), workspace_id, user.id, email)
+    written = json.dumps(email or "", ensure_ascii=False)[1:-1]
+    values = (json.dumps(named), workspace_id, user.id, email, written)
+    row = await reader.fetchrow(STATEMENT, *values)
     found = {wanted[n]: _values(texts) for n, texts in json.loads(row[0])}
     return {lookup: values for lookup, values in found.items() if values is not None}
 
@@ -95,10 +97,12 @@ _FULL = "jsonb_typeof(value.v) <> 'null'"
 _BY_ID = f"""
         SELECT value.v::text AS value FROM records, {_VALUES}
         WHERE {_ROWS} AND {_FULL} AND records.cells @> jsonb_build_object(l.key_field, """  # noqa: S608
+_HOLDS = 'strpos(lower((records.cells -> l.key_field)::text COLLATE "C"), CAST($5 AS text)) > 0'
+"""Cheap, and true of every cell that has the address: it is in the JSON as JSON writes it."""
 _BY_ADDRESS = f"""
         SELECT value.v::text
         FROM records, {_items("records.cells -> l.key_field")} AS key(v), {_VALUES}
-        WHERE CAST($4 AS text) IS NOT NULL AND {_ROWS} AND {_FULL}
+        WHERE CAST($4 AS text) IS NOT NULL AND {_ROWS} AND {_HOLDS} AND {_FULL}
             AND jsonb_typeof(key.v) = 'string'
             AND {address_of("key.v #>> '{}'")} = CAST($4 AS text)"""  # noqa: S608
 

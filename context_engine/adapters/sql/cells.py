@@ -6,25 +6,17 @@ Every condition here is never NULL, and every value is a bind parameter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, timedelta
-from typing import Literal, assert_never
 
 from pydantic import JsonValue
 
 from context_engine import emails, policy
+from context_engine.adapters.sql import days
 from context_engine.adapters.sql.binds import Binds
 
 LONG = 64
-"""Longer lists are looked up by hash, row by row, and no more by an index."""
-
-DayOp = Literal["eq", "lt", "lte", "gt", "gte"]
-
-_DAY = "'^[0-9]{4}-[0-9]{2}-[0-9]{2}$'"
-_TIME = (
-    "'^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?"
-    "(Z|[+-](0[0-9]|1[0-5]):[0-5][0-9])$'"
-)
-"""Times with their zone: what a session's own zone would have to complete is no time."""
+"""Longer lists are looked up by hash, row by row, and no more by an index. So are all where no
+index answers: the server would look through its statistics for every value to tell how many rows
+have it, which takes longer than the counting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +25,14 @@ class Cell:
 
     field_id: str
     binds: Binds
+    indexed: bool
+    """Whether an index may answer."""
 
     def equals_any(self, values: list[JsonValue]) -> str:
-        if len(values) > LONG:
-            return self._among(values)
-        scalars: list[JsonValue] = [{self.field_id: value} for value in values if _scalar(value)]
-        parts = [self._cells_hold_any(scalars)] if scalars else []
+        if not self.indexed or len(values) > LONG:
+            return self._among(values) if values else "false"
+        scalars = [value for value in values if _scalar(value)]
+        parts = [self._holds_any(scalars)] if scalars else []
         whole = [value for value in values if not _scalar(value)]
         if whole:
             parts.append(self._among(whole))
@@ -51,8 +45,8 @@ class Cell:
                 f"EXISTS (SELECT FROM jsonb_array_elements({self._listed()}) AS item(v)"
                 f" WHERE item.v = ANY({self.binds.jsons(scalars)}))"
             )
-        items: list[JsonValue] = [{self.field_id: [value]} for value in scalars]
-        return self._cells_hold_any(items) if items else "false"
+        items: list[JsonValue] = [[value] for value in scalars]
+        return self._holds_any(items) if items else "false"
 
     def has_address(self, addresses: list[str]) -> str:
         """Whether the cell is a list with a text that is one of `addresses`."""
@@ -66,6 +60,8 @@ class Cell:
     def has_all(self, values: list[JsonValue]) -> str:
         if not values or not all(map(_scalar, values)):
             return "false"
+        if not self.indexed:
+            return true_only(f"{self._json()} @> {self.binds.json(values)}")
         return f"records.cells @> {self.binds.json({self.field_id: values})}"
 
     def empty(self) -> str:
@@ -80,35 +76,20 @@ class Cell:
         """The number; NULL for a value of another type, which is never cast."""
         return f"CASE WHEN {self._is('number')} THEN ({self._json()})::numeric END"
 
-    def on_day(self, op: DayOp, day: policy.OnDay) -> str:
-        """A day by its text, a time by the local date on which it falls, nothing else."""
-        sign = "=" if op == "eq" else SIGNS[op]
-        by_text = f'found.v COLLATE "C" {sign} {self.binds.text(day.day.isoformat())}'
-        by_time = time_on_day("CAST(found.v AS timestamptz)", op, day, self.binds)
-        return (
-            f"coalesce((SELECT CASE WHEN NOT ({self._near(op, day)}) THEN false"  # noqa: S608 - bound
-            f" WHEN found.v ~ {_DAY} AND pg_input_is_valid(found.v, 'date') THEN {by_text}"
-            f" WHEN found.v ~ {_TIME} AND pg_input_is_valid(found.v, 'timestamptz')"
-            f" THEN {by_time} END FROM (SELECT {self.text()} AS v) AS found), false)"
-        )
-
-    def _near(self, op: DayOp, day: policy.OnDay) -> str:
-        """Where a text must be for its day to compare so: cheap, and most often enough. A local
-        date is at most a day from that in UTC, and that as much from the one that is written."""
-        near = []
-        first, last = _ahead(day, -2), _ahead(day, 3)
-        if op in ("eq", "gt", "gte") and first is not None:
-            near.append(f'found.v COLLATE "C" >= {self.binds.text(first.isoformat())}')
-        if op in ("eq", "lt", "lte") and last is not None:
-            near.append(f'found.v COLLATE "C" < {self.binds.text(last.isoformat())}')
-        return " AND ".join(near) or "true"
+    def on_day(self, op: days.DayOp, day: policy.OnDay) -> str:
+        """No value of another type is spelled as a day or a time."""
+        return days.spelled(f"(records.cells ->> {self._id()})", op, day, self.binds)
 
     def _among(self, values: list[JsonValue]) -> str:
         return true_only(f"{self._json()} = ANY({self.binds.jsons(values)})")
 
-    def _cells_hold_any(self, parts: list[JsonValue]) -> str:
-        """Whether the cells contain one of `parts`; the same text, however many there are."""
-        return f"records.cells @> ANY({self.binds.jsons(parts)})"
+    def _holds_any(self, parts: list[JsonValue]) -> str:
+        """Whether the cell contains one of `parts`; the same text, however many there are."""
+        if not self.indexed:
+            return true_only(f"{self._json()} @> ANY({self.binds.jsons(parts)})")
+        return (
+            f"records.cells @> ANY({self.binds.jsons([{self.field_id: part} for part in parts])})"
+        )
 
     def _listed(self) -> str:
         return f"CASE WHEN {self._is('array')} THEN {self._json()} ELSE '[]' END"
@@ -156,8 +137,8 @@ class Column:
         """Text is no number."""
         return "NULL::numeric"
 
-    def on_day(self, op: DayOp, day: policy.OnDay) -> str:
-        return "false" if self.time is None else time_on_day(self.time, op, day, self.binds)
+    def on_day(self, op: days.DayOp, day: policy.OnDay) -> str:
+        return "false" if self.time is None else days.compared(self.time, op, day, self.binds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +177,9 @@ def address_of(text: str) -> str:
     return f'lower(btrim({text}, {_BLANK}) COLLATE "C")'
 
 
-def value_of(ref: str, binds: Binds) -> Cell | Column:
-    """What a reference of a predicate names. Raises `policy.Unresolvable`."""
+def value_of(ref: str, binds: Binds, *, indexed: bool) -> Cell | Column:
+    """What a reference of a predicate names. `indexed`: whether an index may answer what is asked
+    of it. Raises `policy.Unresolvable`."""
     match ref:
         case "sys:created_by" | "sys:updated_by":
             return Column(f"records.{ref.removeprefix('sys:')}", binds)
@@ -205,51 +187,9 @@ def value_of(ref: str, binds: Binds) -> Cell | Column:
             day = "to_char(records.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
             return Column(day, binds, time="records.created_at")
         case _ if ref.startswith("field:"):
-            return Cell(ref.removeprefix("field:"), binds)
+            return Cell(ref.removeprefix("field:"), binds, indexed)
         case _:
             raise policy.Unresolvable(ref)
-
-
-def time_on_day(at: str, op: DayOp, day: policy.OnDay, binds: Binds) -> str:
-    """How the local date of the time `at` compares with `day`.
-
-    By the moments at which the day begins, told by the same clockwork that told which day it is:
-    the server may know other rules of a zone, or not know the zone.
-    """
-    match op:
-        case "eq":
-            return f"({_reached(at, day, 0, binds)} AND NOT {_reached(at, day, 1, binds)})"
-        case "lt":
-            return f"(NOT {_reached(at, day, 0, binds)})"
-        case "lte":
-            return f"(NOT {_reached(at, day, 1, binds)})"
-        case "gt":
-            return _reached(at, day, 1, binds)
-        case "gte":
-            return _reached(at, day, 0, binds)
-        case _:
-            assert_never(op)
-
-
-def _reached(at: str, day: policy.OnDay, ahead: int, binds: Binds) -> str:
-    """Whether the local date of `at` is the day `ahead` of `day`, or later."""
-    later = _ahead(day, ahead)
-    if later is None or later == date.min:  # no day is later than all, and none before the first
-        return "false" if later is None else "true"
-    turns = policy.begins(later, day.tz)
-    # Reached at the first turn, undone by each second, reached again by each third.
-    parts = [f"{at} >= {binds.time(turns[0])}"]
-    for undone, again in zip(turns[1::2], turns[2::2], strict=True):
-        parts.append(f"NOT ({at} >= {binds.time(undone)} AND {at} < {binds.time(again)})")
-    return f"({' AND '.join(parts)})"
-
-
-def _ahead(day: policy.OnDay, days: int) -> date | None:
-    """None beyond either end of time."""
-    try:
-        return day.day + timedelta(days=days)
-    except OverflowError:
-        return None
 
 
 SIGNS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}

@@ -18,8 +18,14 @@ SERVER_SETTINGS = {
     "application_name": "context-engine",
     "TimeZone": "UTC",  # times are read as JSON text, which must not depend on the server
     "jit": "off",  # compiling takes longer than any statement here
-    "plan_cache_mode": "force_generic_plan",  # by keys; `facts.FACTS` undoes it for what counts
+    "plan_cache_mode": "force_generic_plan",  # by keys; undone by `table_facts.TABLES`
 }
+
+
+STATEMENTS = {"statement_cache_size": 50, "max_cacheable_statement_size": 32 * 1024}
+"""What the driver keeps prepared on each connection. By default it keeps 100 of at most 15 kB: the
+counts of many tables under rules are longer, and reading their text again takes as long as a
+statement."""
 
 
 def create_engine(settings: Settings) -> AsyncEngine:
@@ -38,6 +44,7 @@ def create_engine(settings: Settings) -> AsyncEngine:
         pool_timeout=CONNECT_SECONDS,
         pool_use_lifo=True,
         connect_args={
+            **STATEMENTS,
             "timeout": CONNECT_SECONDS,
             "command_timeout": settings.statement_timeout_seconds + 2.0,
             "server_settings": {

@@ -18,6 +18,8 @@ QUERY_CANCELED = "57014"
 UNDEFINED_TABLE, UNDEFINED_COLUMN = "42P01", "42703"
 CONNECTION_LOST = ("08", "25", "53", "57")
 """Classes of codes after which another connection may do; 25: not the transaction it seemed."""
+TOO_MANY = "number of query arguments"
+"""In what the driver says of more values than a statement takes, which no connection would."""
 
 
 @asynccontextmanager
@@ -46,6 +48,8 @@ async def database_faults() -> AsyncIterator[None]:
 
 def _in_our_words(error: Exception) -> ContextEngineError | None:
     code = sqlstate(error)
+    if code is None and TOO_MANY in str(getattr(error, "orig", error)):
+        return InvalidRequest("holds more values than one statement takes; send fewer in one call")
     if isinstance(error, DataError) or (code or "")[:2] == BAD_DATA:
         return InvalidRequest(
             "holds what the database cannot store, such as a NUL character; remove it"

@@ -28,6 +28,7 @@ as text, since a build makes one for every table and expression trees cost more 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from pydantic import JsonValue
@@ -55,24 +56,71 @@ def compile_predicate(pred: policy.Pred) -> ColumnElement[bool]:
     return as_condition(lambda binds: predicate_sql(pred, binds))
 
 
-def predicate_sql(pred: policy.Pred, binds: Binds) -> str:
+def predicate_sql(pred: policy.Pred, binds: Binds, *, indexed: bool = True) -> str:
     """`pred`, whose operands are literals or days, as a condition on `records` that is never NULL.
 
+    `indexed`: whether an index may answer it where it stands, as `answered` tells of an OR.
     Raises `policy.Unresolvable` for what cannot be computed here; access has refused it before.
     """
     match pred:
         case bool():
             return "true" if pred else "false"
         case policy.All(all=parts):
-            return joined(" AND ", "true", [predicate_sql(part, binds) for part in parts])
+            found = [predicate_sql(one, binds, indexed=indexed) for one in cheapest_first(parts)]
+            return joined(" AND ", "true", found)
         case policy.Any_(any=parts):
-            return joined(" OR ", "false", [predicate_sql(part, binds) for part in parts])
+            indexed = indexed and all(map(answered, parts))
+            found = [predicate_sql(one, binds, indexed=indexed) for one in cheapest_first(parts)]
+            return joined(" OR ", "false", found)
         case policy.Not(not_=inner):
-            return _not(predicate_sql(inner, binds))
+            return _not(predicate_sql(inner, binds, indexed=False))
         case policy.Cmp(cmp=comparison):
-            return _comparison(comparison, binds)
+            return _comparison(comparison, binds, indexed=indexed)
         case policy.LinkedAny(linked_any=linked):
             return _linked(linked, binds)
+        case _:
+            assert_never(pred)
+
+
+def answered(pred: policy.Pred) -> bool:
+    """Whether an index finds the rows for which `pred` holds. It finds those of an OR only where
+    it does for every part, and those of an AND where it does for one."""
+    match pred:
+        case policy.Cmp(cmp=comparison):
+            return comparison.op in _INDEXED and isinstance(comparison.operand, policy.Literal_)
+        case policy.All(all=parts):
+            return any(map(answered, parts))
+        case policy.Any_(any=parts):
+            return all(map(answered, parts))
+        case bool() | policy.Not() | policy.LinkedAny():
+            return False
+        case _:
+            assert_never(pred)
+
+
+_INDEXED = frozenset({"eq", "in", "has_any", "has_all"})
+
+
+def cheapest_first(preds: Iterable[policy.Pred]) -> list[policy.Pred]:
+    """The server asks the parts of an AND or OR in the order in which they are written, and no
+    further than it must. None of them fails, so that they may come in any."""
+    return sorted(preds, key=_cost)
+
+
+def _cost(pred: policy.Pred) -> int:
+    match pred:
+        case bool():
+            return 0
+        case policy.Cmp(cmp=comparison):
+            if isinstance(comparison.operand, policy.OnDay):
+                return 3
+            return 2 if comparison.ref.startswith("field:") else 1
+        case policy.All(all=parts) | policy.Any_(any=parts):
+            return sum(map(_cost, parts))
+        case policy.Not(not_=inner):
+            return _cost(inner)
+        case policy.LinkedAny():
+            return 10  # looks for all such rows the first time that it is asked
         case _:
             assert_never(pred)
 
@@ -81,10 +129,13 @@ def _linked(linked: policy.Linked, binds: Binds) -> str:
     """Inside, `records` is the linked row. Nothing in there asks for the one at hand, so that the
     server may start from the linked rows that pass, or look through them once."""
     field = binds.text(linked.field)
-    table = (
-        "(SELECT tables.id FROM fields JOIN tables ON tables.id = fields.linked_table_id"  # noqa: S608 - bound
-        f" AND NOT tables.trashed WHERE fields.id = {field})"
-    )
+    if isinstance(linked, policy.LinkedIn):
+        table = binds.text(linked.table)
+    else:
+        table = (
+            "(SELECT tables.id FROM fields JOIN tables ON tables.id = fields.linked_table_id"  # noqa: S608 - bound
+            f" AND NOT tables.trashed WHERE fields.id = {field})"
+        )
     return (
         "(records.id IN (SELECT links.from_record_id FROM links"  # noqa: S608 - bound
         f" JOIN records ON records.id = links.to_record_id AND records.table_id = {table}"
@@ -93,8 +144,9 @@ def _linked(linked: policy.Linked, binds: Binds) -> str:
     )
 
 
-def _comparison(comparison: policy.Comparison, binds: Binds) -> str:
-    cell, op = value_of(comparison.ref, binds), comparison.op
+def _comparison(comparison: policy.Comparison, binds: Binds, *, indexed: bool) -> str:
+    op = comparison.op
+    cell = value_of(comparison.ref, binds, indexed=indexed)
     if op == "empty":
         return cell.empty()
     if op == "not_empty":

@@ -16,8 +16,9 @@ from context_engine.adapters.sql import stored
 from context_engine.adapters.sql.attributes import attributes
 from context_engine.adapters.sql.counts import BEFORE_COUNTS, COUNT_CAP, COUNT_MS, again, counted
 from context_engine.adapters.sql.driver import InTransaction, Reader, driver_of
-from context_engine.adapters.sql.facts import DIALOGUE, FACTS, TABLES
+from context_engine.adapters.sql.facts import DIALOGUE, FACTS
 from context_engine.adapters.sql.faults import QUERY_CANCELED, database_faults, sqlstate
+from context_engine.adapters.sql.table_facts import TABLES
 from context_engine.errors import Rejected
 from context_engine.facts import Facts, TableFacts, UserFacts
 from context_engine.keys import Coordinates

@@ -69,7 +69,7 @@ class SharedRows:
         self._found: list[str] = []
 
     def number(self, table_id: str, ways: Sequence[Way]) -> str:
-        return f"(SELECT count(*) FROM {self._name(table_id, ways)})"  # noqa: S608 - a name of ours
+        return _size(self._name(table_id, ways))
 
     def hold(self, table_id: str, ways: Sequence[Way], record: str) -> str:
         if not ways:
@@ -85,17 +85,18 @@ class SharedRows:
             self._found.append(f"{name} AS MATERIALIZED ({query} LIMIT {self._cap + 1})")
         return self._names[key]
 
-    def statement(self, queries: Iterable[str]) -> str:
-        """The queries, and behind them how many rows each set has."""
-        sizes = (f"(SELECT count(*) FROM {name})" for name in self._names.values())  # noqa: S608
-        found = f"WITH {', '.join(self._found)} " if self._found else ""
-        return f"{found}SELECT {', '.join((*queries, *sizes))}"
+    def sizes(self) -> dict[str, str]:
+        """For each set the query of how many rows it has, as `number` gives it."""
+        return {name: _size(name) for name in self._names.values()}
 
-    def cut(self, sizes: Sequence[int]) -> set[str]:
-        """The sets that have more rows than were looked at."""
-        names = self._names.values()
-        return {name for name, size in zip(names, sizes, strict=True) if size > self._cap}
+    def statement(self, queries: Iterable[str]) -> str:
+        found = f"WITH {', '.join(self._found)} " if self._found else ""
+        return f"{found}SELECT {', '.join(queries)}"
 
     def used_by(self, query: str) -> set[str]:
         """The sets that a query looks into, beyond counting them."""
         return {name for name in self._names.values() if f"FROM {name} AS s)" in query}
+
+
+def _size(name: str) -> str:
+    return f"(SELECT count(*) FROM {name})"  # noqa: S608 - a name of ours

@@ -3,7 +3,8 @@
 Beside `predicates`, and apart from it: policies are never compiled here. What a filter means, so
 that SQL and a plain interpreter agree:
 
-- Text compares by code point, numbers as numeric, dates as ISO text in the filter's own zone.
+- Text compares by code point, numbers as numeric, days and times by the local date in the filter's
+  own zone; a text that spells neither has none.
 - A value of another type, and a missing one, is null: it passes `empty`, `not_equal` and nothing
   else. `is` takes a missing boolean for false. `empty` is null, "", false, or a list of nothing.
 - A count, lookup or rollup is made of live linked records in the user's sight. A sum of nothing
@@ -16,12 +17,14 @@ that the rows in sight of its table are told by the same predicate as everywhere
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import assert_never
 
 from context_engine import policy
 from context_engine import view_filters as f
 from context_engine import view_values as v
-from context_engine.adapters.sql.predicates import Binds, predicate_sql
+from context_engine.adapters.sql import days
+from context_engine.adapters.sql.predicates import Binds, answered, predicate_sql
 
 
 def view_filter_sql(prepared: f.Prepared, binds: Binds) -> str:
@@ -31,13 +34,18 @@ def view_filter_sql(prepared: f.Prepared, binds: Binds) -> str:
 
 def row_set_sql(rows: f.RowSet, binds: Binds) -> str:
     """`rows` as a condition on `records` that is never NULL."""
-    pred = predicate_sql(rows.pred, binds)
+    return _row_set(rows, binds, indexed=True)
+
+
+def _row_set(rows: f.RowSet, binds: Binds, *, indexed: bool) -> str:
+    pred = predicate_sql(rows.pred, binds, indexed=indexed)
     return pred if rows.where is None else f"({pred} AND {view_filter_sql(rows.where, binds)})"
 
 
 def any_row_set_sql(sets: Sequence[f.RowSet], binds: Binds) -> str:
     """Whether a row of `records` is in any of `sets`; none of none."""
-    return _joined(" OR ", "false", [row_set_sql(one, binds) for one in sets])
+    indexed = all(answered(one.pred) for one in sets)
+    return _joined(" OR ", "false", [_row_set(one, binds, indexed=indexed) for one in sets])
 
 
 def value_sql(value: v.Value, sights: Mapping[str, Sequence[f.RowSet]], binds: Binds) -> str:
@@ -203,35 +211,26 @@ class _Compiler(_Values):
         return f"coalesce({self.scalar(value)} {_SIGNS[test.op]} {wanted}, false)"
 
     def _in_days(self, value: v.Value, test: f.InDays) -> str:
-        first, after = (day.isoformat() for day in f.span(test.days, self._now))
-        day = self._day(value, test.days.tz)
+        """By the days of policies: a text that spells neither a day nor a time is on none."""
+        first, after = f.span(test.days, self._now)
+
+        def on(op: days.DayOp, day: date) -> str:
+            return days.spelled("d.v", op, policy.OnDay(day=day, tz=test.days.tz), self._binds)
+
         match test.op:
             case "date_is":
-                from_, to = self._binds.text(first), self._binds.text(after)
-                holds = f"(d.day >= {from_} AND d.day < {to})"
+                holds = f"{on('gte', first)} AND {on('lt', after)}"
             case "date_is_before":
-                holds = f"d.day < {self._binds.text(first)}"
+                holds = on("lt", first)
             case "date_is_on_or_before":
-                holds = f"d.day < {self._binds.text(after)}"
+                holds = on("lt", after)
             case "date_is_after":
-                holds = f"d.day >= {self._binds.text(after)}"
+                holds = on("gte", after)
             case "date_is_on_or_after":
-                holds = f"d.day >= {self._binds.text(first)}"
+                holds = on("gte", first)
             case _:
                 assert_never(test.op)
-        return f"coalesce((SELECT {holds} FROM (SELECT {day} AS day) AS d), false)"
-
-    def _day(self, value: v.Value, tz: str) -> str:
-        """The value's day as ISO text; NULL where it has none."""
-        found = self.scalar(value)
-        if v.kind_of(value) == "date":
-            return f"nullif({found}, '')"
-        zone = self._binds.text(tz)
-        return (
-            f"(SELECT to_char(CAST(w.at AS timestamptz) AT TIME ZONE {zone}, 'YYYY-MM-DD')"
-            f""" COLLATE "C" FROM (SELECT {found} AS at) AS w"""
-            " WHERE pg_input_is_valid(w.at, 'timestamptz'))"
-        )
+        return f"(SELECT {holds} FROM (SELECT {self.scalar(value)} AS v) AS d)"
 
 
 def _joined(by: str, of_none: str, conditions: list[str]) -> str:

@@ -177,6 +177,47 @@ async def test_eviction_unlinks_what_carries_the_tags_and_says_whose_it_was(stor
     assert (again.count, again.scope_keys) == (0, ())
 
 
+async def test_a_denial_is_unlinked_without_a_word(store: Store) -> None:
+    """And its surface: neither counted nor named, whatever else falls with it."""
+    moment = await store.moment(ANN)
+    denied = [
+        entry(name, moment, TABLE, OTHER_TABLE, quiet=True)
+        for name in (whole_name(ANN), surface_name(ANN))
+    ]
+    assert await store.cache.fill(moment, denied, None)
+    await store.cache.fill(moment, [entry(whole_name(BOB), moment, OTHER_TABLE)], None)
+    evicted = await store.cache.evict(WORKSPACE, frozenset({TABLE}))
+    assert (evicted.count, evicted.scope_keys) == (0, ())
+    assert not await store.has(whole_name(ANN))
+    assert not await store.has(surface_name(ANN))
+    await store.cache.fill(moment, denied, None)
+    evicted = await store.cache.evict(WORKSPACE, frozenset({TABLE, OTHER_TABLE}))
+    assert (evicted.count, evicted.scope_keys) == (1, (BOB.key,))
+    assert not await store.has(whole_name(ANN))
+
+
+async def test_a_denial_that_is_stale_is_not_stored(store: Store) -> None:
+    """As an answer is not."""
+    moment = await store.moment(ANN)
+    await store.cache.mark(WORKSPACE, frozenset({TABLE}), create=False)
+    denied = [entry(whole_name(ANN), moment, TABLE, quiet=True)]
+    assert not await store.cache.fill(moment, denied, None)
+    assert not await store.has(whole_name(ANN))
+
+
+async def test_a_denial_in_the_place_of_an_answer_is_not_told_of(store: Store) -> None:
+    """Nor is an answer in the place of a denial kept quiet."""
+    moment = await store.moment(ANN)
+    answer = entry(whole_name(ANN), moment, TABLE, OTHER_TABLE)
+    denied = entry(whole_name(ANN), moment, TABLE, quiet=True)
+    for kept, told in ((denied, ()), (answer, (ANN.key,))):
+        await store.cache.fill(moment, [answer], None)
+        await store.cache.fill(moment, [denied], None)
+        await store.cache.fill(moment, [kept], None)
+        evicted = await store.cache.evict(WORKSPACE, frozenset({TABLE}))
+        assert (evicted.count, evicted.scope_keys) == (len(told), told)
+
+
 async def test_eviction_names_a_thousand_scopes_and_says_that_there_are_more(store: Store) -> None:
     moment = await store.moment(ANN)
     everyone = [scope(f"u{i}") for i in range(1_005)]

@@ -74,13 +74,20 @@ ON_TABLE: Rows = {
             who, "w", "t", "secret", subject_type="role", subject_id="viewer"
         ),
     ),
-    "grant on the table": (
+    "grant on the table, list its grants": (
+        lambda s, who: s.listings.grants(who, "w", table_id="t"),
         lambda s, who: _grant(s, who, "table", "t", "admin"),
         lambda s, who: _grant(s, who, "table", "t", "none"),
     ),
-    "grant on a restricted view": (lambda s, who: _grant(s, who, "view", "narrow", "editor"),),
+    "grant on a restricted view, list its grants": (
+        lambda s, who: s.listings.grants(who, "w", view_id="narrow"),
+        lambda s, who: _grant(s, who, "view", "narrow", "editor"),
+    ),
     "hide a collaborative view from somebody": (
         lambda s, who: _grant(s, who, "view", "all", "none"),
+    ),
+    "hide a personal view of others from its owner": (
+        lambda s, who: _grant(s, who, "view", "own", "none"),
     ),
 }
 """About the table `t`."""
@@ -97,8 +104,9 @@ ELSEWHERE: Rows = {
         lambda s, who: s.context(who, projectId="closed"),
         lambda s, who: s.context(who, conversationId="theirs"),
     ),
-    "see the members, open a conversation": (
+    "see the members and one's own teams, open a conversation": (
         lambda s, who: s.members.list(who, "w"),
+        lambda s, who: s.listings.teams(who, "w"),
         lambda s, who: s.conversations.open(who, "w", title="C", participant_ids=[EXTRA]),
     ),
     "write in a conversation, rename it, invite, as who takes part": (
@@ -137,13 +145,14 @@ ELSEWHERE: Rows = {
         lambda s, who: s.members.set(who, "w", EXTRA, role="editor"),
         lambda s, who: s.members.remove(who, "w", EXTRA),
     ),
-    "make or fill a team, give it a role on the workspace": (
+    "make, fill or delete a team, give it a role on the workspace, list all grants": (
+        lambda s, who: s.listings.grants(who, "w"),
         lambda s, who: s.teams.create(who, "w", name="T"),
         lambda s, who: s.teams.rename(who, "w", "team", name="T"),
         lambda s, who: s.teams.add_member(who, "w", "team", EXTRA),
         lambda s, who: _grant(s, who, "workspace", "w", "admin", subject=("team", "team")),
+        lambda s, who: s.teams.delete(who, "w", "team"),
     ),
-    "delete a team of others": (lambda s, who: s.teams.delete(who, "w", "team"),),
     "make, change, delete agents": (
         lambda s, who: s.agents.create(who, "w", name="A", max_role="admin"),
         lambda s, who: s.agents.update(who, "w", "agent-none", max_role="admin"),

@@ -52,6 +52,7 @@ async def _tables(s: DomainServices) -> None:
     await s.records.delete(ANA, "w", "t", ["deleted"])
     held = {"cmp": {"ref": "field:kind", "op": "eq", "operand": {"literal": "in"}}}
     await s.views.create(ANA, "w", "t", name="All", id="all")
+    await s.views.create(ANA, "w", "t", name="Own", id="own", ownership="personal")
     await s.views.create(
         ANA, "w", "t", name="Narrow", id="narrow", ownership="restricted", filter=held
     )

@@ -6,13 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, insert
+from sqlalchemy import bindparam, delete, insert, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql import tables as t
 from tests.support.oracle.model import Conversation, Table, Workspace
+from tests.support.oracle.ran import ran_earlier, rights_noted
 
 Row = dict[str, Any]
+
+EMPTIED = "".join(
+    (
+        "DO $$ BEGIN ",
+        *(f"{delete(table)}; " for table in reversed(t.metadata.sorted_tables)),
+        "END $$",
+    )
+)
+"""Takes away whatever is there, in one round trip."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +32,28 @@ class Loader:
     database: AsyncEngine
 
     async def load(self, workspace: Workspace) -> None:
-        """Replaces whatever is there, in one transaction."""
+        """Replaces whatever is there. Tools have run before under the rights that there were."""
+        noted: dict[str, dict[str, str]] = {}
+        if ran_earlier(workspace):
+            await self._write(workspace.before)
+            noted |= await rights_noted(self.database, workspace, earlier=True)
+        await self._write(workspace)
+        noted |= await rights_noted(self.database, workspace, earlier=False)
+        if not noted:
+            return
+        async with self.database.begin() as connection:
+            m = t.messages.c
+            by_id = update(t.messages).where(m.id == bindparam("of"))
+            rows = [{"of": id, "rights": rights} for id, rights in noted.items()]
+            await connection.execute(by_id, rows)
+
+    async def _write(self, workspace: Workspace) -> None:
+        """In one transaction."""
         rows: dict[Any, list[Row]] = {}
         for table, row in rows_for(workspace):
             rows.setdefault(table, []).append(row)
         async with self.database.begin() as connection:
-            for table in reversed(t.metadata.sorted_tables):
-                await connection.execute(delete(table))
+            await connection.execute(text(EMPTIED))
             for table in t.metadata.sorted_tables:
                 if table in rows:
                     await connection.execute(insert(table), rows[table])
@@ -116,8 +141,8 @@ def _conversation(one: Conversation, here: Row) -> Iterator[tuple[Any, Row]]:
     for user_id in one.user_ids:
         yield t.participants, {"conversation_id": one.id, "user_id": user_id, **here}
     for number, message in enumerate(one.messages):
-        row = {k: v for k, v in vars(message).items() if k != "at"}
+        row = {k: v for k, v in vars(message).items() if k not in ("at", "under", "earlier")}
         more = {"position": number + 1, "chars": sizes[number], "created_at": message.at}
         lists = {"tool_calls": list(message.tool_calls), "table_ids": list(message.table_ids)}
-        rights = {"rights": message.rights or {}, "conversation_id": one.id}
+        rights = {"rights": {}, "conversation_id": one.id}
         yield t.messages, {**row, **more, **lists, **rights, **here}

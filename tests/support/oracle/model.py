@@ -5,13 +5,9 @@ Values are as they are stored: what a policy, a filter or a cell holds need not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
-
-CANARY_LENGTH = 15
-"""`cny` and 12 hexadecimal digits."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +177,10 @@ class Message:
     tool_calls: tuple[dict[str, Any], ...] = ()
     tool_call_id: str | None = None
     table_ids: tuple[str, ...] = ()
-    rights: dict[str, str] | None = None
+    under: tuple[str, ...] | None = None
+    """The agents under which a tool ran; None where nobody noted under which rights it did."""
+    earlier: bool = False
+    """It ran while the workspace was as `Workspace.earlier` says."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +189,27 @@ class Conversation:
     title: str
     user_ids: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Rights as they once were."""
+
+    grants: tuple[Grant, ...]
+    team_users: tuple[tuple[str, ...], ...]
+    """Of each team."""
+    defaults: tuple[str, ...]
+    """The policy default of each table."""
+    roles: tuple[str, ...]
+    """Of each member."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Settings of the engine: how far it counts, and the messages of a dialogue's tail."""
+
+    count: int = 10_000
+    messages: int = 20
 
 
 @dataclass(frozen=True)
@@ -211,41 +231,23 @@ class Workspace:
     tasks: tuple[Task, ...] = ()
     workflows: tuple[Workflow, ...] = ()
     conversations: tuple[Conversation, ...] = ()
+    earlier: Earlier | None = None
+    bounds: Bounds = Bounds()
 
-
-Path = tuple[str | int, ...]
-
-
-def canaries(workspace: Workspace) -> dict[str, frozenset[Path]]:
-    """Where in the workspace each canary stands; who may see those places the rules say."""
-    found: dict[str, set[Path]] = {}
-    for path, text in _texts(workspace, ()):
-        for canary in canaries_in(text):
-            found.setdefault(canary, set()).add(path)
-    return {canary: frozenset(places) for canary, places in found.items()}
-
-
-def canaries_in(text: str) -> Iterator[str]:
-    """Every canary that a text holds."""
-    at = text.find("cny")
-    while at >= 0:
-        one = text[at : at + CANARY_LENGTH]
-        if len(one) == CANARY_LENGTH and all(c in "0123456789abcdef" for c in one[3:]):
-            yield one
-        at = text.find("cny", at + 3)
-
-
-def _texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    """Every text of a value, and the attributes, keys and places that lead to it."""
-    if isinstance(value, str):
-        yield path, value
-    elif is_dataclass(value):
-        for field in fields(value):
-            yield from _texts(getattr(value, field.name), (*path, field.name))
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(key, (*path, key, "key"))
-            yield from _texts(item, (*path, key))
-    elif isinstance(value, tuple | list):
-        for number, item in enumerate(value):
-            yield from _texts(item, (*path, number))
+    @property
+    def before(self) -> Workspace:
+        """As it was when the tools ran whose messages are `earlier`."""
+        if self.earlier is None:
+            return self
+        was = self.earlier
+        teams = zip(self.teams, was.team_users, strict=True)
+        tables = zip(self.tables, was.defaults, strict=True)
+        members = zip(self.members, was.roles, strict=True)
+        return replace(
+            self,
+            grants=was.grants,
+            members=tuple(replace(member, role=role) for member, role in members),
+            teams=tuple(replace(team, user_ids=ids) for team, ids in teams),
+            tables=tuple(replace(table, policy_default=default) for table, default in tables),
+            earlier=None,
+        )

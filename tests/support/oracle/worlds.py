@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from random import Random
@@ -12,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.oracle import draws as d
 from tests.support.oracle import model as m
-from tests.support.oracle.expected import Request
-from tests.support.oracle.rules import NoMember, access
+from tests.support.oracle.dialogues import conversations
 
 ROLES = ("none", "viewer", "commenter", "editor", "builder", "admin")
 LEVELS = ("none", "read", "write")
@@ -33,6 +31,16 @@ def workspaces(draw: st.DrawFn) -> m.Workspace:
     values = _values(tables, users, names)
     tables = [_rules(draw, names, table, tables, values, users, teams) for table in tables]
     tables = [_filled(draw, table, values, ids) for table in tables]
+    grants = _grants(draw, tables, ids, teams)
+    members = tuple(
+        m.Member(
+            id,
+            draw(st.sampled_from(["viewer", "defer", *ROLES[2:], "none"])),
+            draw(st.sampled_from([1] * 15 + [0])) > 0,
+        )
+        for id in ids
+        if draw(st.sampled_from([1] * 15 + [0]))
+    )
     return m.Workspace(
         id="w",
         name=names.named("Workspace"),
@@ -43,23 +51,20 @@ def workspaces(draw: st.DrawFn) -> m.Workspace:
             ),
         ),
         users=users,
-        members=tuple(
-            m.Member(
-                id,
-                draw(st.sampled_from(["viewer", "defer", *ROLES[2:], "none"])),
-                draw(st.sampled_from([1] * 15 + [0])) > 0,
-            )
-            for id in ids
-            if draw(st.sampled_from([1] * 15 + [0]))
-        ),
+        members=members,
         teams=teams,
-        grants=_grants(draw, tables, ids, teams),
+        grants=grants,
         agents=_agents(draw, names, tables),
         tables=tuple(tables),
         links=_links(draw, tables),
         workflows=(m.Workflow("f", names.named("Workflow")),),
         **_work(draw, names, tables, ids),
-        conversations=_conversations(draw, names, tables, ids),
+        conversations=conversations(draw, names, tables, ids),
+        earlier=_earlier(draw, tables, grants, teams, members, ids),
+        bounds=m.Bounds(
+            count=draw(st.sampled_from([10_000, 1, 2, 4])),
+            messages=draw(st.sampled_from([20, 1, 2, 5])),
+        ),
     )
 
 
@@ -282,6 +287,36 @@ def _grants(
     )
 
 
+def _earlier(
+    draw: st.DrawFn,
+    tables: list[m.Table],
+    grants: tuple[m.Grant, ...],
+    teams: tuple[m.Team, ...],
+    members: tuple[m.Member, ...],
+    users: list[str],
+) -> m.Earlier | None:
+    """As often as not some right was another once."""
+    if draw(st.booleans()):
+        return None
+    return m.Earlier(
+        grants=tuple(
+            replace(grant, role=draw(st.sampled_from([grant.role, *ROLES])))
+            for grant in d.some(draw, grants, len(grants))
+        ),
+        team_users=tuple(
+            tuple(d.some(draw, users, 4)) if draw(st.booleans()) else team.user_ids
+            for team in teams
+        ),
+        defaults=tuple(
+            draw(st.sampled_from(["show_all", "deny_all"]))
+            if draw(st.booleans())
+            else table.policy_default
+            for table in tables
+        ),
+        roles=tuple(draw(st.sampled_from([member.role, "editor", "viewer"])) for member in members),
+    )
+
+
 def _agents(draw: st.DrawFn, names: d.Canaries, tables: list[m.Table]) -> tuple[m.Agent, ...]:
     ids = [table.id for table in tables]
     return tuple(
@@ -295,7 +330,7 @@ def _agents(draw: st.DrawFn, names: d.Canaries, tables: list[m.Table]) -> tuple[
     )
 
 
-# -- work and dialogue -------------------------------------------------------------------------
+# -- work -------------------------------------------------------------------------------------
 
 
 def _work(
@@ -330,55 +365,3 @@ def _work(
             )
         )
     return {"projects": projects, "tasks": tuple(tasks)}
-
-
-def _conversations(
-    draw: st.DrawFn, names: d.Canaries, tables: list[m.Table], users: list[str]
-) -> tuple[m.Conversation, ...]:
-    """One dialogue, with tools that ran for a user over some tables."""
-    ids = [table.id for table in tables]
-    messages: list[m.Message] = []
-    for n in range(draw(st.integers(0, 4))):
-        user, at = draw(st.sampled_from(users)), d.NOW - timedelta(minutes=9 - n)
-        call = {"id": f"call{n}", "name": "look", "arguments": {"q": names.named("q")}}
-        ran = {"on_behalf_of": user, "table_ids": tuple(d.some(draw, ids))}
-        messages.append(
-            m.Message(f"m{n}.a", "assistant", names.named("calls"), at, tool_calls=(call,), **ran)
-        )
-        messages.append(
-            m.Message(f"m{n}.t", "tool", names.named("found"), at, tool_call_id=f"call{n}", **ran)
-        )
-        messages.append(m.Message(f"m{n}.u", "user", names.named("says"), at, author_id=user))
-    talkers = tuple(d.some(draw, users, 4))
-    return (m.Conversation("c", names.named("Talk"), talkers, tuple(messages)),)
-
-
-@st.composite
-def requests(draw: st.DrawFn, workspace: m.Workspace, user_id: str) -> Request:
-    """What a user may ask for: often what is there, now and then what is not."""
-
-    def one_of(ids: list[str]) -> str | None:
-        return draw(st.sampled_from([None, *ids, *ids, "nowhere"]))
-
-    w = workspace
-    known = [table.id for table in w.tables]
-    agents = draw(st.sampled_from([(), (), (), ("a0",), ("a0", "a1")]))
-    if draw(
-        st.sampled_from([1, 1, 1, 1, 1, 0])
-    ):  # most often only what is in sight, since one refusal ends all
-        with suppress(NoMember):
-            known = list(access(w, user_id, agents, d.NOW).ways)
-    tables = d.some(draw, known, 3)
-    talks = any(user_id in one.user_ids for one in w.conversations)
-    return Request(
-        user_id,
-        table_ids=tuple(tables),
-        view_id=one_of([v.id for table in w.tables for v in table.views]),
-        project_id=one_of(["p0", "p1"]),
-        task_id=one_of([task.id for task in w.tasks]),
-        team_id=one_of([team.id for team in w.teams]),
-        organization_id=one_of(["o"]),
-        workflow_id=one_of(["f"]),
-        conversation_id=draw(st.sampled_from([None, *["c" if talks else None] * 5, "c"])),
-        agent_stack=agents,
-    )

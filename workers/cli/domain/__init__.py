@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import typer
 
+from workers.cli.domain.fields import field, field_permission
+from workers.cli.domain.grants import grant
+from workers.cli.domain.members import member
 from workers.cli.domain.people import conversation, message, user
+from workers.cli.domain.policies import policy
 from workers.cli.domain.records import record
-from workers.cli.domain.rights import field_permission, grant, member
 from workers.cli.domain.shared import with_services
-from workers.cli.domain.tables import policy, table
+from workers.cli.domain.tables import table
+from workers.cli.domain.teams import team
+from workers.cli.domain.views import view
 from workers.cli.shared import JsonFlag, camel, console, show_json
 
 app = typer.Typer(no_args_is_help=True, help="The domain services, by hand.")
 for _name, _group in (
-    ("user", user), ("member", member), ("grant", grant),
-    ("field-permission", field_permission), ("table", table), ("record", record),
-    ("policy", policy), ("conversation", conversation), ("message", message),
+    ("user", user), ("member", member), ("team", team), ("grant", grant),
+    ("table", table), ("field", field), ("field-permission", field_permission),
+    ("view", view), ("record", record), ("policy", policy),
+    ("conversation", conversation), ("message", message),
 ):  # fmt: skip
     app.add_typer(_group, name=_name)
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from workers.cli.domain.shared import ADMIN, DEMO, Actor, Reader, Workspace, with_services, write
-from workers.cli.shared import JsonFlag, camel, console, show_json
-from workers.cli.terminal import json_text
+from workers.cli.domain.members import member_line
+from workers.cli.domain.shared import (
+    ADMIN,
+    DEMO,
+    Actor,
+    Reader,
+    Workspace,
+    show_list,
+    with_services,
+)
+from workers.cli.domain.written import write
+from workers.cli.shared import JsonFlag
+from workers.cli.terminal import json_text, plural
 
 user = typer.Typer(no_args_is_help=True, help="Users of a workspace.")
 conversation = typer.Typer(no_args_is_help=True, help="Conversations of a user.")
@@ -24,12 +34,7 @@ def user_list(
     Example: context-engine domain user list
     """
     found = with_services(lambda s: s.members.list(actor, workspace))
-    if as_json:
-        show_json([camel(one) for one in found])
-        return
-    for one in found:
-        state = "" if one.active else "  not active"
-        _line(f"{one.user_id}  {_quoted(one.name)}  {one.role}{state}")
+    show_list(as_json, found, member_line, none="no members")
 
 
 @conversation.command("list")
@@ -41,19 +46,12 @@ def conversation_list(
     Example: context-engine domain conversation list --actor usr-ben
     """
     found = with_services(lambda s: s.conversations.list(actor, workspace))
-    if as_json:
-        show_json([camel(one) for one in found])
-        return
-    for one in found:
-        _line(f"{one.id}  {_quoted(one.title)}  {one.message_count} messages")
-
-
-def _line(text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def _quoted(text: str) -> str:
-    return json_text(text)
+    show_list(
+        as_json,
+        found,
+        lambda one: f"{one.id}  {json_text(one.title)}  {plural(one.message_count, 'message')}",
+        none="no conversations",
+    )
 
 
 @message.command("add")
@@ -61,7 +59,8 @@ def message_add(
     conversation: Annotated[str, typer.Argument(help="Conversation id.")],
     content: Annotated[str, typer.Argument(help="The text.")],
     role: Annotated[
-        str, typer.Option(help="user, assistant or system; a tool's come from a product.")
+        Literal["user", "assistant", "system"],
+        typer.Option(help="Whose words they are; a tool's come from a product."),
     ] = "user",
     actor: Actor = ADMIN,
     workspace: Workspace = DEMO,
@@ -71,4 +70,8 @@ def message_add(
 
     Example: context-engine domain message add cnv-launch "Is 2.3 frozen?" --actor usr-ben
     """
-    write(as_json, lambda s: s.messages.add(actor, workspace, conversation, content, role=role))
+    write(
+        as_json,
+        "message",
+        lambda s: s.messages.add(actor, workspace, conversation, content, role=role),
+    )

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from context_engine.errors import InvalidRequest
 from workers.cli.domain.shared import (
     ADMIN,
     DEMO,
     Actor,
+    OwnId,
     Reader,
     TableId,
     Text,
     Version,
     Workspace,
     with_services,
-    write,
 )
-from workers.cli.shared import JsonFlag, camel, console, show_json
+from workers.cli.domain.written import write
+from workers.cli.shared import JsonFlag, Misused, camel, console, show_json, stderr
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -33,7 +33,7 @@ record = typer.Typer(no_args_is_help=True, help="Records of a table.")
 Cells = Annotated[
     list[str],
     typer.Option(
-        "--set", help="FIELD_ID=VALUE, the value as JSON or plain text; see `table show`."
+        "--set", help="FIELD_ID=VALUE, the value as JSON or plain text; see `domain field list`."
     ),
 ]
 RecordIds = Annotated[list[str], typer.Argument(help="Record ids.")]
@@ -43,7 +43,7 @@ RecordIds = Annotated[list[str], typer.Argument(help="Record ids.")]
 def record_create(
     table_id: TableId,
     cells: Cells,
-    id: Annotated[Text, typer.Option("--id", help="An id of your own.")] = None,
+    id: OwnId = None,
     actor: Actor = ADMIN,
     workspace: Workspace = DEMO,
     as_json: JsonFlag = False,
@@ -53,7 +53,7 @@ def record_create(
     Example: context-engine domain record create --table tbl-tasks --set fld-task-title="Try it"
     """
     values = _cells(cells)
-    write(as_json, lambda s: s.records.create(actor, workspace, table_id, values, id=id))
+    write(as_json, "record", lambda s: s.records.create(actor, workspace, table_id, values, id=id))
 
 
 @record.command("update")
@@ -74,6 +74,7 @@ def record_update(
     values = _cells(cells)
     write(
         as_json,
+        "record",
         lambda s: s.records.update(
             actor, workspace, table_id, record_id, values, expected_version=expect
         ),
@@ -92,7 +93,7 @@ def record_delete(
 
     Example: context-engine domain record delete rec-tasks-0001 rec-tasks-0002 --table tbl-tasks
     """
-    write(as_json, lambda s: s.records.delete(actor, workspace, table_id, record_ids))
+    write(as_json, "record", lambda s: s.records.delete(actor, workspace, table_id, record_ids))
 
 
 @record.command("restore")
@@ -107,7 +108,7 @@ def record_restore(
 
     Example: context-engine domain record restore rec-tasks-0001 --table tbl-tasks
     """
-    write(as_json, lambda s: s.records.restore(actor, workspace, table_id, record_ids))
+    write(as_json, "record", lambda s: s.records.restore(actor, workspace, table_id, record_ids))
 
 
 @record.command("list")
@@ -129,6 +130,8 @@ def record_list(
     if as_json:
         show_json([camel(one) for one in found])
         return
+    if not found:
+        stderr.print("no records in sight" if after is None else "no more records in sight")
     for one in found:
         console.print(_line(one), markup=False, highlight=False, no_wrap=True, overflow="ellipsis")
 
@@ -143,7 +146,7 @@ def _cells(assignments: Iterable[str]) -> dict[str, JsonValue]:
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals or not name:
-            raise InvalidRequest("write FIELD=VALUE", field="--set")
+            raise Misused("write FIELD=VALUE", field="--set")
         try:
             cells[name] = json.loads(text)
         except json.JSONDecodeError:

@@ -1,36 +1,30 @@
-"""`domain table` and `domain policy`."""
+"""`domain table`: tables in sight, with their fields and views."""
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from context_engine.errors import InvalidRequest
 from workers.cli.domain.shared import (
     ADMIN,
     DEMO,
-    Actor,
     Reader,
-    TableId,
-    Version,
     Workspace,
+    show_list,
     with_services,
-    write,
 )
 from workers.cli.shared import JsonFlag, console, show_json
-from workers.cli.terminal import json_text
+from workers.cli.terminal import PLAIN, json_text
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
+    from collections.abc import Mapping
 
+    from context_engine.access import VisibleTable, VisibleView
     from context_engine.adapters.sql.services import TableShape
+    from context_engine.adapters.sql.services.cells import FieldSpec
 
 table = typer.Typer(no_args_is_help=True, help="Tables in sight.")
-policy = typer.Typer(no_args_is_help=True, help="Row policies of a table.")
 
 
 @table.command("list")
@@ -42,12 +36,15 @@ def table_list(
     Example: context-engine domain table list --actor usr-eva
     """
     found = with_services(lambda s: s.tables.list(actor, workspace))
-    if as_json:
-        show_json([{"id": t.id, "name": t.name, "permission": t.permission} for t in found])
-        return
-    for one in found:
-        name = json_text(one.name)
-        console.print(f"{one.id}  {name}  {one.permission}", markup=False, highlight=False)
+    show_list(as_json, found, _line, none="no tables in sight", of=_table_json)
+
+
+def _line(one: VisibleTable) -> str:
+    return f"{one.id}  {json_text(one.name)}  {one.permission}"
+
+
+def _table_json(one: VisibleTable) -> dict[str, object]:
+    return {"id": one.id, "name": one.name, "permission": one.permission}
 
 
 @table.command("show")
@@ -65,99 +62,41 @@ def table_show(
     if as_json:
         show_json(_shape_json(shape))
         return
-    console.print(f"{shape.table.id}  {_text(shape.table.name)}  {shape.table.permission}", **PLAIN)
+    console.print(_line(shape.table), **PLAIN)
     for field in shape.fields:
-        options = "  ".join(f"{name}: {_text(value)}" for name, value in field.options.items())
-        line = f"  field {field.id}  {_text(shape.names[field.id])}  {field.type}  {options}"
-        console.print(line.rstrip(), **PLAIN)
+        console.print(f"  field {field_line(field, shape.names)}", **PLAIN)
     for view in shape.table.views:
-        console.print(f"  view  {view.facts.id}  {_text(view.facts.name)}", **PLAIN)
+        console.print(f"  view  {view_line(view)}", **PLAIN)
 
 
-class Plain(TypedDict):
-    """How lines with ids and names go to the terminal: as they are."""
-
-    markup: bool
-    highlight: bool
-    soft_wrap: bool
+def field_line(one: FieldSpec, names: Mapping[str, str]) -> str:
+    """Names and choices are users' words: quoted."""
+    options = "  ".join(f"{name}: {json_text(value)}" for name, value in one.options.items())
+    return f"{one.id}  {json_text(names[one.id])}  {one.type}  {options}".rstrip()
 
 
-PLAIN: Plain = {"markup": False, "highlight": False, "soft_wrap": True}
+def field_json(one: FieldSpec, names: Mapping[str, str]) -> dict[str, object]:
+    return {"id": one.id, "name": names[one.id], "type": one.type, "options": one.options}
 
 
-def _text(value: JsonValue) -> str:
-    """Quoted: names and choices are users' words."""
-    return json_text(value)
+def view_line(one: VisibleView) -> str:
+    facts = one.facts
+    return f"{facts.id}  {json_text(facts.name)}  {facts.type}  {facts.ownership}"
+
+
+def view_json(one: VisibleView) -> dict[str, object]:
+    facts = one.facts
+    return {
+        "id": facts.id,
+        "name": facts.name,
+        "type": facts.type,
+        "ownership": facts.ownership,
+    }
 
 
 def _shape_json(shape: TableShape) -> dict[str, object]:
     return {
-        "id": shape.table.id,
-        "name": shape.table.name,
-        "permission": shape.table.permission,
-        "fields": [
-            {"id": f.id, "name": shape.names[f.id], "type": f.type, "options": f.options}
-            for f in shape.fields
-        ],
-        "views": [{"id": v.facts.id, "name": v.facts.name} for v in shape.table.views],
+        **_table_json(shape.table),
+        "fields": [field_json(one, shape.names) for one in shape.fields],
+        "views": [view_json(one) for one in shape.table.views],
     }
-
-
-@policy.command("get")
-def policy_get(table_id: TableId, actor: Reader = ADMIN, workspace: Workspace = DEMO) -> None:
-    """Prints the row policies of a table as the JSON that `set` takes.
-
-    Example: context-engine domain policy get --table tbl-tasks > policy.json
-    """
-    found = with_services(lambda s: s.policies.get(actor, workspace, table_id))
-    show_json(found.model_dump(mode="json"))
-
-
-@policy.command("set")
-def policy_set(
-    table_id: TableId,
-    file: Annotated[
-        Path, typer.Argument(help="Policies as JSON, or - for standard input.", allow_dash=True)
-    ],
-    actor: Actor = ADMIN,
-    workspace: Workspace = DEMO,
-    expect: Version = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Replaces the row policies of a table: all of them, so `get` them first.
-
-    A predicate with a day and a link, for tasks that are due by today in Berlin (without a zone:
-    in the user's) and belong to a running project:
-
-    {"all": [{"cmp": {"ref": "field:fld-task-due", "op": "lte", "operand": {"now": {"unit":
-    "today", "tz": "Europe/Berlin"}}}}, {"linkedAny": {"field": "fld-task-project", "pred":
-    {"cmp": {"ref": "field:fld-project-status", "op": "eq", "operand": {"literal":
-    "Running"}}}}}]}
-
-    The demo's own, under which a viewer sees the tasks assigned to them or made by them:
-
-    Example: echo '{"default": "show_all", "policies": [{"mode": "restrictive", "subjects":
-    [{"type": "role", "id": "viewer"}], "pred": {"any": [{"cmp": {"ref": "sys:created_by",
-    "op": "eq", "operand": {"user": "id"}}}, {"cmp": {"ref": "field:fld-task-assignee",
-    "op": "eq", "operand": {"user": "id"}}}]}}]}' |
-    context-engine domain policy set --table tbl-tasks -
-    """
-    wanted = _json_of(file)
-    if isinstance(wanted, dict) and not {"default", "policies"} <= wanted.keys():
-        # What is left out would be taken away: nobody opens a table by a file of nothing.
-        raise InvalidRequest(
-            "name both default and policies; `policy get` shows them", field="FILE"
-        )
-    write(
-        as_json,
-        lambda s: s.policies.set(actor, workspace, table_id, wanted, expected_version=expect),
-    )
-
-
-def _json_of(file: Path) -> JsonValue:
-    try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-        value: JsonValue = json.loads(text)
-    except (OSError, ValueError) as error:
-        raise InvalidRequest(f"not readable as JSON ({error})", field="FILE") from error
-    return value

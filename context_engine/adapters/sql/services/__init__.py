@@ -18,7 +18,8 @@ from context_engine.adapters.sql.services.fields import Fields
 from context_engine.adapters.sql.services.grants import Grants
 from context_engine.adapters.sql.services.imports import Imported, Imports
 from context_engine.adapters.sql.services.links import Links
-from context_engine.adapters.sql.services.members import Members
+from context_engine.adapters.sql.services.listings import Grant, Listings, Team
+from context_engine.adapters.sql.services.members import Member, Members
 from context_engine.adapters.sql.services.messages import Messages
 from context_engine.adapters.sql.services.organizations import Organizations
 from context_engine.adapters.sql.services.policies import Policies
@@ -36,11 +37,14 @@ from context_engine.adapters.sql.services.writing import Marker, Token, Unmarked
 __all__ = [
     "DomainServices",
     "FieldPermission",
+    "Grant",
     "Imported",
     "Marker",
+    "Member",
     "NewRecord",
     "Record",
     "TableShape",
+    "Team",
     "Token",
     "Unmarked",
     "Written",
@@ -50,15 +54,29 @@ __all__ = [
 class DomainServices:
     """Every service over one database and one cache to mark."""
 
-    def __init__(self, database: AsyncEngine, cache: Marker, *, mark_seconds: float = 2.0) -> None:
-        """`mark_seconds`: how long a change of access tries to mark before it is reported."""
-        writer = Writer(database, cache, mark_seconds=mark_seconds)
+    def __init__(
+        self,
+        database: AsyncEngine,
+        cache: Marker,
+        *,
+        mark_seconds: float = 2.0,
+        ids_as_given: bool = False,
+    ) -> None:
+        """`mark_seconds`: how long a change of access tries to mark before it is reported.
+
+        `ids_as_given`: what is made in a workspace has the very id that is given for it, for
+        operators' tools, tests and loads. Who may choose ids so learns which are taken by what
+        they do not see; else the id that is stored is made of the given one, the actor and the
+        place (`Writer.id_for`), and the answer names it.
+        """
+        writer = Writer(database, cache, mark_seconds=mark_seconds, ids_as_given=ids_as_given)
         self.organizations = Organizations(writer)
         self.users = Users(writer)
         self.workspaces = Workspaces(writer)
         self.members = Members(writer)
         self.teams = Teams(writer)
         self.grants = Grants(writer)
+        self.listings = Listings(writer)
         self.agents = Agents(writer)
         self.tables = Tables(writer)
         self.fields = Fields(writer)

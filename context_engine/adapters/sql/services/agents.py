@@ -9,6 +9,7 @@ from sqlalchemy import delete, select
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.texts import bounded
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import AgentChanged
 from context_engine.errors import InvalidRequest, NotFound
@@ -29,7 +30,7 @@ class Agents(Service):
         id: str | None = None,
     ) -> Written:
         """`table_ids`: the tables it may touch; None for all that its user may."""
-        agent_id = rows.given_or_new(id)
+        agent_id = self._writer.id_for(id, actor_id, workspace_id)
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
             await rights.in_workspace(tx, workspace_id, "admin")
             await _check_tables(tx, workspace_id, table_ids)
@@ -98,8 +99,9 @@ async def _check_tables(
 ) -> None:
     if table_ids is None:
         return
+    bounded(table_ids, "tableIds")
     query = select(t.tables.c.id).where(
-        t.tables.c.workspace_id == workspace_id, t.tables.c.id.in_(table_ids)
+        t.tables.c.workspace_id == workspace_id, rows.among(t.tables.c.id, table_ids)
     )
     missing = set(table_ids) - set((await tx.connection.execute(query)).scalars())
     if missing:

@@ -7,15 +7,21 @@ text; an empty cell is left out.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from pydantic import JsonValue
 
+from context_engine.adapters.sql.services.texts import (
+    clean_id,
+    clean_ids,
+    clean_line,
+    clean_text,
+    items_of,
+)
 from context_engine.errors import InvalidRequest
-from context_engine.models.base import ID_CHARS, JsonObject
+from context_engine.models.base import JsonObject
 from context_engine.nearest import among
 
 FIELD_TYPES = (
@@ -25,14 +31,8 @@ FIELD_TYPES = (
 """Types that a field can be made with. Imported ones may have others, whose cells are computed,
 or kept by the product: those are read, and not written."""
 
-TEXT_CHARS = 100_000
-"""Longest text in a cell."""
-MANY = 1_000
-"""Most items in one cell."""
 CHOICE_CHARS = 500
 """Longest choice of a select, in characters."""
-STEERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""C0 and C1 controls, line separators, and what overrides the direction of text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def check_options(type: str, options: JsonObject) -> JsonObject:
             f"a {type} field has no option {sorted(unknown)[0]!r}; leave it out", field="options"
         )
     if type in ("select", "multi_select"):
-        choices = _items(options.get("choices"), "options.choices")
+        choices = items_of(options.get("choices"), "options.choices")
         return {
             "choices": [clean_line(one, "options.choices", chars=CHOICE_CHARS) for one in choices]
         }
@@ -100,73 +100,6 @@ def users_in(fields: Mapping[str, FieldSpec], stored: Mapping[str, JsonValue]) -
             items: Iterable[JsonValue] = value if isinstance(value, list) else [value]
             named.update(item for item in items if isinstance(item, str))
     return frozenset(named)
-
-
-def clean_text(value: JsonValue, place: str, *, chars: int = TEXT_CHARS) -> str:
-    """Text that can be stored. Raises `InvalidRequest`: not a text, too long, or a NUL in it."""
-    if not isinstance(value, str):
-        raise InvalidRequest("write a text", field=place)
-    if len(value) > chars:
-        raise InvalidRequest(f"longer than {chars} characters; shorten it", field=place)
-    return storable(value, place)
-
-
-def storable(text: str, place: str) -> str:
-    """`text`, if it is UTF-8 and has no NUL. Raises `InvalidRequest`."""
-    if "\x00" in text or not (text.isascii() or _whole(text)):
-        raise InvalidRequest(
-            "holds a NUL or half a character (a lone surrogate); remove it", field=place
-        )
-    return text
-
-
-def _whole(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def clean_line(value: JsonValue, place: str, *, chars: int) -> str:
-    """Text of one line that steers no terminal, as names are. Raises `InvalidRequest`."""
-    text = clean_text(value, place, chars=chars)
-    if STEERS.search(text):
-        raise InvalidRequest(
-            "holds a line break, a control character or one that turns the direction of text;"
-            " remove it",
-            field=place,
-        )
-    return text
-
-
-def clean_id(value: JsonValue, place: str) -> str:
-    """An id as text. Whole numbers become text, so that 1 and "1" are the same."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str) or not 1 <= len(value) <= ID_CHARS or not _printable(value):
-        raise InvalidRequest(
-            f"write an id of 1 to {ID_CHARS} characters without control characters", field=place
-        )
-    return value
-
-
-def _printable(value: str) -> bool:
-    return all(ord(c) >= 0x20 and c != "\x7f" and not "\ud800" <= c <= "\udfff" for c in value)
-
-
-def clean_ids(value: JsonValue, place: str) -> list[str]:
-    """Distinct ids, in the order given; one id alone stands for a list of one."""
-    items = _items(value, place) if isinstance(value, list) else [value]
-    return list(dict.fromkeys(clean_id(item, place) for item in items))
-
-
-def _items(value: JsonValue, place: str) -> list[JsonValue]:
-    if not isinstance(value, list):
-        raise InvalidRequest("write a list", field=place)
-    if len(value) > MANY:
-        raise InvalidRequest(f"more than {MANY} items; write fewer", field=place)
-    return value
 
 
 # -- by type -----------------------------------------------------------------------------------
@@ -230,7 +163,7 @@ def _select(spec: FieldSpec, value: JsonValue, place: str) -> JsonValue:
 
 def _multi_select(spec: FieldSpec, value: JsonValue, place: str) -> JsonValue:
     chosen: list[JsonValue] = []
-    for item in _items(value, place):
+    for item in items_of(value, place):
         if (one := _select(spec, item, place)) not in chosen:
             chosen.append(one)
     return chosen

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Row, case, false, select, true
 from context_engine.access import RANK, VisibleTable, Way
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.rows import rows_of, way_rows
-from context_engine.adapters.sql.services import rights
+from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.writing import Transaction
 from context_engine.errors import NotFound, NotPermitted
 
@@ -103,7 +103,7 @@ async def seen_records(
     r = t.records.c
     query = (
         select(r.id, r.version, *columns(table))
-        .where(r.id.in_(set(record_ids)), rows_of(table))
+        .where(rows.among(r.id, set(record_ids)), rows_of(table))
         .order_by(r.id)
     )
     found = await tx.connection.execute(query.with_for_update() if lock else query)

@@ -10,6 +10,7 @@ from sqlalchemy import delete, insert, select
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.texts import bounded
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import ConversationChanged, Op, ParticipantsChanged
 from context_engine.errors import Conflict, NotFound
@@ -49,7 +50,8 @@ class Conversations(Service):
         id: str | None = None,
     ) -> Written:
         """Opens a conversation between its maker and other active members."""
-        conversation_id = rows.given_or_new(id)
+        conversation_id = self._writer.id_for(id, actor_id, workspace_id)
+        bounded(participant_ids, "participantIds")
         users = list(dict.fromkeys((actor_id, *participant_ids)))
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             await rights.scope(tx, workspace_id)

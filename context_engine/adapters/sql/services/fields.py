@@ -29,7 +29,7 @@ class Fields(Service):
         id: str | None = None,
     ) -> Written:
         """`options`: `choices` of a select or multi_select, `multiple` of a user field."""
-        field_id = rows.given_or_new(id)
+        field_id = self._writer.id_for(id, actor_id, workspace_id, table_id)
         if type == "link":
             raise InvalidRequest("a link field is made by links.create", field="type")
         stored = check_options(type, options or {})
@@ -101,6 +101,8 @@ class Fields(Service):
                     "the primary field names the records and stays; rename it", field="fieldId"
                 )
             await tx.connection.execute(delete(f).where(f.c.id == field_id))
+            said = t.field_permissions
+            await tx.connection.execute(delete(said).where(said.c.field_id == field_id))
             await tx.connection.execute(
                 f.update()
                 .where(f.c.workspace_id == workspace_id, f.c.linked_field_id == field_id)

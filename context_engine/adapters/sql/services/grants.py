@@ -10,7 +10,7 @@ from context_engine.access import RANK
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows, subjects
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.cells import clean_id
+from context_engine.adapters.sql.services.texts import clean_id
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import GrantChanged, GrantScope, Op, Subject
 from context_engine.errors import InvalidRequest, NotFound, NotPermitted
@@ -142,42 +142,38 @@ async def _may(
             held = await subjects.demand_admin(tx, workspace_id, scope.id)
             await subjects.live_table(tx, workspace_id, scope.id)
         case "view":
-            view = await _view(tx, workspace_id, scope.id)
-            held = await _admin_by_view(tx, workspace_id, scope.id, view)
+            view, held = await admin_of_view(tx, workspace_id, scope.id)
     if RANK[granted] > RANK[held]:
         raise NotPermitted(f"the role {granted} is above the actor's own, {held}")
     return view
 
 
 async def _view(tx: Transaction, workspace_id: str, view_id: str) -> Row[Any] | None:
-    """A view of a live table; another's personal one is nobody's but theirs."""
+    """A view of a live table of the workspace."""
     v, table = t.views.c, t.tables.c
     query = (
         select(t.views)
         .join(t.tables, table.id == v.table_id)
         .where(v.id == view_id, v.workspace_id == workspace_id, table.trashed.is_(False))
-        .where((v.ownership != "personal") | (v.owner_id == tx.actor_id))
     )
     return (await tx.connection.execute(query)).first()
 
 
-async def _admin_by_view(
-    tx: Transaction, workspace_id: str, view_id: str, view: Row[Any] | None
-) -> Role:
-    """ADMIN of the workspace or of the view's table, who need not see the view itself.
+async def admin_of_view(tx: Transaction, workspace_id: str, view_id: str) -> tuple[Row[Any], Role]:
+    """The view, and the role of an ADMIN of the workspace or of its table, who need not see it:
+    another's personal one neither, which NONE takes from its owner.
 
-    For anyone else a view out of sight is as one that is missing, and so is its table.
+    For anyone else a view out of sight is as one that is missing, and so is its table: the same
+    words after the same statements.
     """
-    held = (await rights.scope(tx, workspace_id)).role
-    if view is not None and held != "admin":
-        table = await rights.table_in_sight(tx, workspace_id, view.table_id)
-        held = rights.role_on(table) if table is not None else "none"
-        if held != "admin" and (table is None or all(v.facts.id != view_id for v in table.views)):
-            view = None
-    if view is None:
+    view = await _view(tx, workspace_id, view_id)
+    seen, table = await rights.view_in_sight(tx, workspace_id, view_id)
+    of_table = await rights.own_role(tx, workspace_id, view_id if view is None else view.table_id)
+    held: Role = "admin" if seen.role == "admin" else of_table
+    if view is None or (table is None and held != "admin"):
         raise NotFound("view", view_id)
     rights.demand(held, "admin", "the view's table")
-    return held
+    return view, held
 
 
 async def forget(tx: Transaction, workspace_id: str, kind: str, id: str) -> None:
@@ -186,4 +182,19 @@ async def forget(tx: Transaction, workspace_id: str, kind: str, id: str) -> None
     ends = (g.scope_type, g.scope_id) if kind == "view" else (g.subject_type, g.subject_id)
     await tx.connection.execute(
         delete(t.grants).where(g.workspace_id == workspace_id, ends[0] == kind, ends[1] == id)
+    )
+
+
+async def end_on_views(tx: Transaction, workspace_id: str) -> None:
+    """Removes roles on views that are gone, or restricted no more: they would be ways in again,
+    unsaid, with the view or its restriction. NONE stays, and hides what comes back."""
+    g, v = t.grants.c, t.views.c
+    still = select(v.id).where(v.workspace_id == workspace_id, v.ownership == "restricted")
+    await tx.connection.execute(
+        delete(t.grants).where(
+            g.workspace_id == workspace_id,
+            g.scope_type == "view",
+            g.role != "none",
+            g.scope_id.not_in(still),
+        )
     )

@@ -11,8 +11,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from context_engine import emails
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services import copying, rows
+from context_engine.adapters.sql.services import copying, grants, rows
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.texts import given_or_new
 from context_engine.adapters.sql.services.writing import Transaction, Written, lock_workspace
 from context_engine.changes import MemberChanged, WorkspaceChanged
 from context_engine.errors import Conflict
@@ -34,6 +35,8 @@ class Imported:
 
 
 class Imports(Service):
+    most_items = None
+
     async def load(
         self,
         actor_id: str,
@@ -47,8 +50,9 @@ class Imports(Service):
 
         The actor is the operator. `admin_id` becomes ADMIN of a new workspace, and a user if
         there is none by that id. A replaced workspace keeps its people, their rights and its row
-        policies: what is there again under the same id keeps what was said of it. Raises
-        `Conflict` where the workspace is there and not to be replaced.
+        policies: what is there again under the same id keeps what was said of it, and so does
+        what comes back later, but for roles on a view that was gone. Raises `Conflict` where the
+        workspace is there and not to be replaced.
         """
         async with self._writer.transaction(actor_id) as tx:
             await tx.connection.execute(text(f"SET LOCAL statement_timeout = '{LOAD_SECONDS}s'"))
@@ -58,8 +62,9 @@ class Imports(Service):
             await _write_schema(tx, new, users)
             await _copy(tx, new, users, progress)
             await _keep_tasks(tx, new, tasks)
-            # Before anybody counts: plans made in ignorance of so many rows take seconds.
-            await tx.connection.execute(text("ANALYZE records, links"))
+            await grants.end_on_views(tx, new.id)
+            # Before anybody asks: plans made in ignorance of so many rows take seconds.
+            await tx.connection.execute(text("ANALYZE tables, fields, views, records, links"))
             if replaced:
                 version = await rows.raise_version(
                     tx, "workspace", t.workspaces, {"id": new.id}, {"name": new.name}
@@ -88,7 +93,7 @@ async def _open(tx: Transaction, new: NewWorkspace, admin_id: str, *, replace: b
             )
         await lock_workspace(tx.connection, new.id, exclusive=True)
         return True
-    user = {"id": rows.given_or_new(admin_id), "name": admin_id}
+    user = {"id": given_or_new(admin_id), "name": admin_id}
     await tx.connection.execute(upsert(t.users).values(user).on_conflict_do_nothing())
     await rows.add(tx, t.workspaces, id=new.id, name=rows.named(new.name))
     await rows.add(tx, t.members, workspace_id=new.id, user_id=admin_id, role="admin")
@@ -104,7 +109,7 @@ async def _users(tx: Transaction, new: NewWorkspace) -> Users:
     told |= {view.owner_email for view in new.views}
     wanted = {email: emails.normal(email) for email in told if email}
     u = t.users.c
-    query = select(u.email_norm, u.id).where(u.email_norm.in_(set(wanted.values())))
+    query = select(u.email_norm, u.id).where(rows.among(u.email_norm, set(wanted.values())))
     known = {row.email_norm: row.id for row in await tx.connection.execute(query)}
     return {email: known.get(norm) for email, norm in wanted.items()}
 
@@ -113,24 +118,33 @@ async def _clear(tx: Transaction, new: NewWorkspace) -> Sequence[Row[Any]]:
     """Takes out what the load brings anew, and what is gone. Returns the tasks on its rows.
 
     Tables, fields and views of the same id stay where they are: policies and rights that name
-    them must not fall with them, since what is gone for a moment would be open for good.
+    them must not fall with them, since what is gone for a moment would be open for good. So a
+    table that is gone is trashed with all that it has, and of a field that is gone the
+    permissions stay.
     """
-    held: Sequence[tuple[Table, Iterable[str]]] = (
-        (t.tables, (one.id for one in new.tables)),
-        (t.fields, (one.id for one in new.fields)),
-        (t.views, (one.id for one in new.views)),
-    )
-    k = t.tasks
+    here = [one.id for one in new.tables]
+    k, table = t.tasks, t.tables
     on_rows = select(k).where(k.c.workspace_id == new.id, k.c.record_id.is_not(None))
     tasks = (await tx.connection.execute(on_rows)).all()
     await tx.connection.execute(delete(t.records).where(t.records.c.workspace_id == new.id))
-    for table, ids in held:
-        gone = ~table.c.id.in_(list(ids))
-        await tx.connection.execute(delete(table).where(table.c.workspace_id == new.id, gone))
+    await tx.connection.execute(
+        table.update()
+        .where(table.c.workspace_id == new.id, ~table.c.trashed, rows.outside(table.c.id, here))
+        .values(trashed=True, version=table.c.version + 1)
+    )
+    held: Sequence[tuple[Table, Iterable[str]]] = (
+        (t.fields, (one.id for one in new.fields)),
+        (t.views, (one.id for one in new.views)),
+    )
+    for part, ids in held:
+        gone = (rows.among(part.c.table_id, here), rows.outside(part.c.id, list(ids)))
+        await tx.connection.execute(delete(part).where(part.c.workspace_id == new.id, *gone))
     # Another field may be primary now, and at no time may two be.
     fields = t.fields
     await tx.connection.execute(
-        fields.update().where(fields.c.workspace_id == new.id).values(primary=False)
+        fields.update()
+        .where(fields.c.workspace_id == new.id, fields.c.table_id.in_(here))
+        .values(primary=False)
     )
     return tasks
 
@@ -176,7 +190,8 @@ async def _put(
     if not values:
         return
     foreign = select(table.c.id).where(
-        table.c.id.in_([value["id"] for value in values]), table.c.workspace_id != workspace_id
+        rows.among(table.c.id, [str(value["id"]) for value in values]),
+        table.c.workspace_id != workspace_id,
     )
     if (taken := (await tx.connection.execute(foreign.limit(1))).scalar_one_or_none()) is not None:
         raise Conflict(f"{taken!r} is an id of another workspace; say another --workspace")

@@ -17,6 +17,7 @@ from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells_in_sight import seen_records, table_to_edit
 from context_engine.adapters.sql.services.dependents import tell_field
+from context_engine.adapters.sql.services.texts import bounded
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import (
     MAX_IDS,
@@ -26,6 +27,11 @@ from context_engine.changes import (
 )
 from context_engine.errors import InvalidRequest, NotPermitted
 from context_engine.facts import FieldFacts
+
+MOST = 1_000
+"""Most records whose links are set in one call."""
+MOST_LINKS = 10_000
+"""Most links of one field in one call."""
 
 Targets = Mapping[str, Sequence[str]]
 """For each record, the records that it shall link to."""
@@ -51,15 +57,16 @@ class Links(Service):
         """
         if cardinality not in ("one", "many"):
             raise InvalidRequest("use one or many", field="cardinality")
-        field_id = rows.given_or_new(id)
-        other_id = rows.given_or_new(back_id) if back_name is not None else None
+        field_id = self._writer.id_for(id, actor_id, workspace_id, table_id)
+        there = (actor_id, workspace_id, linked_table_id)
+        other_id = None if back_name is None else self._writer.id_for(back_id, *there)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             await rights.on_table(tx, workspace_id, table_id, "builder")
             await rights.on_table(
                 tx, workspace_id, linked_table_id, "viewer" if other_id is None else "builder"
             )
-            there = (table_id, linked_table_id, other_id, cardinality)
-            await _add_field(tx, workspace_id, field_id, name, *there)
+            near = (table_id, linked_table_id, other_id, cardinality)
+            await _add_field(tx, workspace_id, field_id, name, *near)
             if other_id is not None and back_name is not None:
                 back = (linked_table_id, table_id, field_id, "many")
                 await _add_field(tx, workspace_id, other_id, back_name, *back)
@@ -83,7 +90,8 @@ class Links(Service):
     async def set_many(
         self, actor_id: str, workspace_id: str, table_id: str, field_id: str, targets: Targets
     ) -> tuple[Written, ...]:
-        """Replaces what several records link to; all of them must be in the actor's sight."""
+        """Replaces what at most 1,000 records link to; all of them must be in the actor's sight."""
+        bounded(targets, "targets", most=MOST)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await table_to_edit(tx, workspace_id, table_id)
             seen = await seen_records(tx, table, targets, lock=True)
@@ -152,12 +160,16 @@ async def write_links(
     field = link_field(table, field_id)
     linked_table_id = cast("str", field.linked_table_id)
     wanted = {record: list(dict.fromkeys(to)) for record, to in targets.items()}
+    if sum(map(len, wanted.values())) > MOST_LINKS:
+        raise InvalidRequest(
+            f"more than {MOST_LINKS:,} links; send several calls", field=f"links.{field_id}"
+        )
     if field.cardinality == "one" and any(len(to) > 1 for to in wanted.values()):
         raise InvalidRequest("takes one record; link to one", field=f"links.{field_id}")
     linked = await rights.table_in_sight(tx, workspace_id, linked_table_id)
     if linked is None:  # its id is not told
         raise NotPermitted(f"link field {field_id!r} leads out of the actor's sight")
-    joined = {to for ids in wanted.values() for to in ids}
+    joined = dict.fromkeys(to for ids in wanted.values() for to in ids)
     await seen_records(tx, linked, joined)
     back = field.linked_field_id
     await _remove(tx, field_id, back, wanted, None if field.cardinality == "one" else linked)
@@ -167,7 +179,7 @@ async def write_links(
         values += [_link(workspace_id, back, b, a) for a, b in pairs]
     if values:
         await tx.connection.execute(insert(t.links), values)
-    for chunk in chunks([*wanted, *sorted(joined - set(wanted))]):
+    for chunk in chunks([*wanted, *sorted(joined.keys() - wanted.keys())]):
         tx.record(
             LinksChanged(
                 workspace_id=workspace_id,
@@ -202,7 +214,7 @@ async def _remove(
     if back is not None:
         sides.append((back, links.to_record_id, links.from_record_id))
     for side, near, far in sides:
-        gone = delete(t.links).where(links.field_id == side, near.in_(ids))
+        gone = delete(t.links).where(links.field_id == side, rows.among(near, ids))
         if within is not None:
             gone = gone.where(far.in_(select(t.records.c.id).where(rows_of(within))))
         await tx.connection.execute(gone)
@@ -222,7 +234,7 @@ async def _touch(tx: Transaction, record_ids: Collection[str]) -> dict[str, int]
     r = t.records.c
     changed = await tx.connection.execute(
         update(t.records)
-        .where(r.id.in_(list(record_ids)))
+        .where(rows.among(r.id, record_ids))
         .values(version=r.version + 1, updated_by=tx.actor_id, updated_at=func.now())
         .returning(r.id, r.version)
     )

@@ -28,6 +28,7 @@ class Member:
     role: str
     """A role, or `defer`."""
     active: bool
+    version: int
 
 
 class Members(Service):
@@ -35,7 +36,7 @@ class Members(Service):
         """The members of a workspace, by id. Raises `NotFound` for who is none of them."""
         m, u = t.members.c, t.users.c
         query = (
-            select(m.user_id, u.name, m.role, and_(m.active, u.active).label("active"))
+            select(m.user_id, u.name, m.role, and_(m.active, u.active).label("active"), m.version)
             .select_from(t.members.join(t.users, u.id == m.user_id))
             .where(m.workspace_id == workspace_id)
             .order_by(m.user_id)
@@ -43,7 +44,7 @@ class Members(Service):
         async with self._writer.transaction(actor_id) as tx:
             await rights.scope(tx, workspace_id)
             found = await tx.connection.execute(query)
-        return [Member(row.user_id, row.name, row.role, row.active) for row in found]
+        return [Member(*row) for row in found]
 
     async def add(self, actor_id: str, workspace_id: str, user_id: str, *, role: str) -> Written:
         """Adds a user with a role, or `defer`. Raises `Conflict` for who is a member already."""

@@ -17,12 +17,12 @@ from context_engine import access
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.cells import clean_text
+from context_engine.adapters.sql.services.texts import bounded, clean_text
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import MessageChanged
 from context_engine.errors import InvalidRequest, NotFound, NotPermitted
 from context_engine.models.base import JsonObject
-from context_engine.models.input import MESSAGE_CHARS
+from context_engine.models.input import MAX_AGENTS, MAX_TABLES, MESSAGE_CHARS
 
 MessageRole = Literal["user", "assistant", "system", "tool"]
 MOST_CALLS = 64
@@ -53,7 +53,9 @@ class Messages(Service):
         message with the `tool_call_id` that it answers, name in `table_ids` the tables that the
         tool ran over and in `agent_stack` the agents it ran under: all must be in sight.
         """
-        message_id = rows.given_or_new(id)
+        bounded(table_ids, "tableIds", most=MAX_TABLES)
+        bounded(agent_stack, "agentStack", most=MAX_AGENTS)
+        message_id = self._writer.id_for(id, actor_id, workspace_id, conversation_id)
         text = clean_text(content, "content", chars=MESSAGE_CHARS)
         of_tool = _check_shape(role, text, tool_calls, tool_call_id, table_ids)
         async with self._writer.transaction(actor_id, workspace_id) as tx:

@@ -9,7 +9,7 @@ from sqlalchemy import delete, select
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rows
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.cells import clean_line
+from context_engine.adapters.sql.services.texts import clean_line, given_or_new
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import OrganizationChanged
 from context_engine.errors import NotFound
@@ -19,7 +19,7 @@ class Organizations(Service):
     """The actor is the operator, taken at their word: no user is checked."""
 
     async def create(self, actor_id: str, *, name: str, id: str | None = None) -> Written:
-        organization_id = rows.given_or_new(id)
+        organization_id = given_or_new(id)
         async with self._writer.transaction(actor_id) as tx:
             await rows.add(tx, t.organizations, id=organization_id, name=rows.named(name))
         return tx.written(organization_id, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import get_args
 from uuid import uuid4
 
@@ -22,19 +23,35 @@ ROLES: tuple[str, ...] = get_args(TableRole)
 """Roles that a way into a table can be held by."""
 
 
+@dataclass(frozen=True, slots=True)
+class Versioned:
+    """The policies of a table, and the table's version."""
+
+    version: int
+    policies: policy.TablePolicies
+
+
 class Policies(Service):
     async def get(self, actor_id: str, workspace_id: str, table_id: str) -> policy.TablePolicies:
         """The table's default and policies, as `set` takes them. An ADMIN's to read."""
+        return (await self.versioned(actor_id, workspace_id, table_id)).policies
+
+    async def versioned(self, actor_id: str, workspace_id: str, table_id: str) -> Versioned:
+        """As `get`, with the version that `set` may expect."""
         query = select(t.row_policies).where(t.row_policies.c.table_id == table_id)
-        default = select(t.tables.c.policy_default).where(t.tables.c.id == table_id)
+        table = select(t.tables.c.policy_default, t.tables.c.version).where(
+            t.tables.c.id == table_id
+        )
         async with self._writer.transaction(actor_id) as tx:
             await rights.on_table(tx, workspace_id, table_id, "admin")
-            found = (await tx.connection.execute(query.order_by(t.row_policies.c.id))).all()
-            fallback = (await tx.connection.execute(default)).scalar_one()
+            # The version first: who expects it is refused what was written in between.
+            fallback, version = (await tx.connection.execute(table)).one()
+            stored = (await tx.connection.execute(query.order_by(t.row_policies.c.id))).all()
         listed: list[JsonValue] = [
-            {"subjects": row.subjects, "pred": row.pred, "mode": row.mode} for row in found
+            {"subjects": row.subjects, "pred": row.pred, "mode": row.mode} for row in stored
         ]
-        return policy.parse_policies({"default": fallback, "policies": listed})
+        found = policy.parse_policies({"default": fallback, "policies": listed})
+        return Versioned(version, found)
 
     async def set(
         self,
@@ -67,7 +84,10 @@ class Policies(Service):
                 delete(t.row_policies).where(t.row_policies.c.table_id == table_id)
             )
             if wanted.policies:
-                listed = [_row(workspace_id, table_id, one) for one in wanted.policies]
+                listed = [
+                    _row(workspace_id, table_id, place, one)
+                    for place, one in enumerate(wanted.policies)
+                ]
                 await tx.connection.execute(insert(t.row_policies), listed)
             tx.record(PolicyChanged(workspace_id=workspace_id, table_id=table_id, op="updated"))
         return tx.written(table_id, version)
@@ -78,10 +98,12 @@ def parse(raw: JsonValue | policy.TablePolicies) -> policy.TablePolicies:
     return raw if isinstance(raw, policy.TablePolicies) else policy.parse_policies(raw)
 
 
-def _row(workspace_id: str, table_id: str, one: policy.RowPolicy) -> Mapping[str, object]:
+def _row(
+    workspace_id: str, table_id: str, place: int, one: policy.RowPolicy
+) -> Mapping[str, object]:
     stored = one.model_dump(mode="json")
     return {
-        "id": uuid4().hex,
+        "id": f"{place:03d}-{uuid4().hex}",  # read in the order of ids: the one they are written in
         "workspace_id": workspace_id,
         "table_id": table_id,
         "subjects": stored["subjects"],
@@ -96,6 +118,7 @@ async def _checked(
     """The policies as stored: subjects exist, and all that is named is in the actor's sight."""
     seen = await rules.seen_fields(tx, workspace_id, table, [one.pred for one in wanted.policies])
     checked = policy.check(wanted, table.id, seen.get)
+    _check_default(table, wanted)
     for index, one in enumerate(wanted.policies):
         place = f"policies.{index}.subjects"
         for number, subject in enumerate(one.subjects):
@@ -107,6 +130,18 @@ async def _checked(
     return checked
 
 
+def _check_default(table: VisibleTable, wanted: policy.TablePolicies) -> None:
+    """Under `deny_all` something has to open rows: a permissive policy, or a restricted view."""
+    opened = any(one.mode == "permissive" for one in wanted.policies)
+    opened = opened or any(view.facts.ownership == "restricted" for view in table.views)
+    if wanted.default == "deny_all" and not opened:
+        raise InvalidRequest(
+            "deny_all shows nobody a row without a permissive policy or a restricted view;"
+            " add one, or use show_all",
+            field="default",
+        )
+
+
 async def _check_teams(
     tx: Transaction, workspace_id: str, team_ids: Iterable[str], place: str
 ) -> None:
@@ -114,7 +149,7 @@ async def _check_teams(
     if not wanted:
         return
     query = select(t.teams.c.id).where(
-        t.teams.c.workspace_id == workspace_id, t.teams.c.id.in_(wanted)
+        t.teams.c.workspace_id == workspace_id, rows.among(t.teams.c.id, wanted)
     )
     if missing := wanted - set((await tx.connection.execute(query)).scalars()):
         raise InvalidRequest(

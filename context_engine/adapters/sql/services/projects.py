@@ -10,6 +10,7 @@ from sqlalchemy import delete, insert, select
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.texts import bounded
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import ProjectChanged, TaskChanged
 from context_engine.errors import Conflict, NotFound
@@ -31,7 +32,8 @@ class Projects(Service):
         id: str | None = None,
     ) -> Written:
         """`due_on` is an ISO date. The maker of a project is its first member."""
-        project_id = rows.given_or_new(id)
+        project_id = self._writer.id_for(id, actor_id, workspace_id)
+        bounded(member_ids, "memberIds")
         member_ids = list(dict.fromkeys((actor_id, *member_ids)))
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             await rights.in_workspace(tx, workspace_id, "builder")

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import Row, Text, and_, bindparam, func, insert, select, update
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy import Row, select
 
 from context_engine.access import VisibleTable
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.rows import held_by, rows_of
-from context_engine.adapters.sql.services import cells_in_sight, fields, rights, rows
+from context_engine.adapters.sql.rows import rows_of
+from context_engine.adapters.sql.services import cells_in_sight, fields, record_rows, rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells import WRITTEN, FieldSpec, check_cells, users_in
 from context_engine.adapters.sql.services.cells_in_sight import own_way
-from context_engine.adapters.sql.services.links import chunks, write_links
+from context_engine.adapters.sql.services.links import write_links
+from context_engine.adapters.sql.services.texts import bounded
 from context_engine.adapters.sql.services.writing import Transaction, Written
-from context_engine.changes import RecordsChanged
-from context_engine.errors import InvalidRequest, NotFound
+from context_engine.errors import InvalidRequest
 
 MOST = 1_000
-"""Most records in one call."""
+"""Most records in one call, written or listed."""
 
 Cells = Mapping[str, JsonValue]
 """Values by field id; in an update, None empties the cell."""
@@ -59,7 +58,9 @@ class Records(Service):
         limit: int = 20,
         after: str | None = None,
     ) -> Sequence[Record]:
-        """The records in the actor's sight, by id, `after` one of them."""
+        """At most `limit` records in the actor's sight, by id, `after` one of them."""
+        if not 1 <= limit <= MOST:
+            raise InvalidRequest(f"write a number from 1 to {MOST:,}", field="limit")
         r = t.records.c
         async with self._writer.transaction(actor_id) as tx:
             table = await rights.seen_table(tx, workspace_id, table_id)
@@ -92,32 +93,22 @@ class Records(Service):
         self, actor_id: str, workspace_id: str, table_id: str, records: Sequence[NewRecord]
     ) -> tuple[Written, ...]:
         """Makes at most 1,000 records, all or none. The actor is who created them."""
-        _bounded(records)
-        ids = [rows.given_or_new(record.id) for record in records]
+        bounded(records, "records", most=MOST)
+        here = (actor_id, workspace_id, table_id)
+        ids = [self._writer.id_for(record.id, *here) for record in records]
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await rights.on_table(tx, workspace_id, table_id, "editor")
             known = await _values(tx, table)
-            checked = [_full(check_cells(known, record.cells)) for record in records]
+            checked = [record_rows.full(check_cells(known, record.cells)) for record in records]
             named = {id for record in records for id in (*record.cells, *record.links)}
             seen = {field.id for field in table.fields}
             cells_in_sight.demand_fields(own_way(table).writable, sorted(named & seen))
             await _check_users(tx, workspace_id, known, checked)
-            new = [
-                {
-                    "id": id,
-                    "workspace_id": workspace_id,
-                    "table_id": table_id,
-                    "cells": cells,
-                    "created_by": actor_id,
-                    "updated_by": actor_id,
-                }
-                for id, cells in zip(ids, checked, strict=True)
-            ]
-            if new:
-                await tx.connection.execute(insert(t.records), new)
+            new = zip(ids, checked, strict=True)
+            await record_rows.insert_all(tx, workspace_id, table_id, new)
             for field_id, targets in _links_of(ids, records).items():
                 await write_links(tx, workspace_id, table, field_id, targets)
-            _tell(tx, workspace_id, table_id, ids, "created")
+            record_rows.tell(tx, workspace_id, table_id, ids, "created")
         return tuple(tx.written(id, 1) for id in ids)
 
     async def update(
@@ -147,7 +138,7 @@ class Records(Service):
         expected_versions: Mapping[str, int] | None = None,
     ) -> tuple[Written, ...]:
         """Updates at most 1,000 records, all or none."""
-        _bounded(changes)
+        bounded(changes, "changes", most=MOST)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await cells_in_sight.table_to_edit(tx, workspace_id, table_id)
             seen = await cells_in_sight.seen_records(tx, table, changes, lock=True)
@@ -159,9 +150,9 @@ class Records(Service):
                 seen[id].demand(sorted(cells))
             await _check_users(tx, workspace_id, known, list(checked.values()))
             if checked:
-                await _write(tx, checked)
+                await record_rows.write(tx, checked)
             written = sorted({field_id for cells in checked.values() for field_id in cells})
-            _tell(tx, workspace_id, table_id, list(changes), "updated", tuple(written))
+            record_rows.tell(tx, workspace_id, table_id, list(changes), "updated", tuple(written))
         return tuple(tx.written(id, seen[id].version + 1) for id in changes)
 
     async def delete(
@@ -174,32 +165,27 @@ class Records(Service):
         expected_version: int | None = None,
     ) -> tuple[Written, ...]:
         """Takes records out of sight; `restore` brings them back with their cells and links."""
-        _bounded(record_ids)
+        bounded(record_ids, "recordIds", most=MOST)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await rights.on_table(tx, workspace_id, table_id, "editor")
             seen = await cells_in_sight.own_records(tx, table, record_ids)
             for record_id in record_ids:
                 rows.expect("record", record_id, seen[record_id].version, expected_version)
-            await _set_deleted(tx, record_ids, deleted=True)
-            _tell(tx, workspace_id, table_id, list(record_ids), "deleted")
+            await record_rows.set_deleted(tx, record_ids, deleted=True)
+            record_rows.tell(tx, workspace_id, table_id, list(record_ids), "deleted")
         return tuple(tx.written(id, seen[id].version + 1) for id in record_ids)
 
     async def restore(
         self, actor_id: str, workspace_id: str, table_id: str, record_ids: Sequence[str]
     ) -> tuple[Written, ...]:
         """Brings deleted records back that the actor's role on the table would show."""
-        _bounded(record_ids)
+        bounded(record_ids, "recordIds", most=MOST)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await rights.on_table(tx, workspace_id, table_id, "editor")
-            versions = await _deleted_records(tx, table, record_ids)
-            await _set_deleted(tx, record_ids, deleted=False)
-            _tell(tx, workspace_id, table_id, list(record_ids), "restored")
+            versions = await record_rows.deleted(tx, table, record_ids)
+            await record_rows.set_deleted(tx, record_ids, deleted=False)
+            record_rows.tell(tx, workspace_id, table_id, list(record_ids), "restored")
         return tuple(tx.written(id, versions[id] + 1) for id in record_ids)
-
-
-def _bounded(batch: Sequence[object] | Mapping[str, object]) -> None:
-    if len(batch) > MOST:
-        raise InvalidRequest(f"more than {MOST}; send several calls", field="records")
 
 
 def _record(table: VisibleTable, row: Row[Any]) -> Record:
@@ -214,10 +200,6 @@ async def _values(tx: Transaction, table: VisibleTable) -> dict[str, FieldSpec]:
     seen = {one.id for one in table.fields}
     known = await fields.specs(tx, table.id)
     return {id: spec for id, spec in known.items() if id in seen and spec.type in WRITTEN}
-
-
-def _full(cells: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    return {id: value for id, value in cells.items() if value is not None}
 
 
 async def _check_users(
@@ -239,75 +221,3 @@ def _links_of(
         for field_id, targets in record.links.items():
             by_field.setdefault(field_id, {})[id] = targets
     return by_field
-
-
-async def _write(tx: Transaction, checked: Mapping[str, Mapping[str, JsonValue]]) -> None:
-    r = t.records.c
-    merged = r.cells.op("||")(bindparam("full", type_=JSONB))
-    statement = (
-        update(t.records)
-        .where(r.id == bindparam("record"))
-        .values(
-            cells=merged.op("-")(bindparam("emptied", type_=ARRAY(Text))),
-            version=r.version + 1,
-            updated_by=tx.actor_id,
-            updated_at=func.now(),
-        )
-    )
-    batch = [
-        {
-            "record": id,
-            "full": _full(cells),
-            "emptied": [name for name, value in cells.items() if value is None],
-        }
-        for id, cells in checked.items()
-    ]
-    await tx.connection.execute(statement, batch)
-
-
-async def _deleted_records(
-    tx: Transaction, table: VisibleTable, record_ids: Sequence[str]
-) -> dict[str, int]:
-    r = t.records.c
-    gone = and_(r.table_id == table.id, r.deleted_at.is_not(None), held_by(own_way(table)))
-    query = select(r.id, r.version).where(r.id.in_(record_ids), gone).order_by(r.id)
-    found = await tx.connection.execute(query.with_for_update())
-    versions: dict[str, int] = {row.id: row.version for row in found}
-    for record_id in record_ids:
-        if record_id not in versions:
-            raise NotFound("record", record_id)
-    return versions
-
-
-async def _set_deleted(tx: Transaction, record_ids: Sequence[str], *, deleted: bool) -> None:
-    r = t.records.c
-    await tx.connection.execute(
-        update(t.records)
-        .where(r.id.in_(record_ids))
-        .values(
-            deleted_at=func.now() if deleted else None,
-            version=r.version + 1,
-            updated_by=tx.actor_id,
-            updated_at=func.now(),
-        )
-    )
-
-
-def _tell(
-    tx: Transaction,
-    workspace_id: str,
-    table_id: str,
-    record_ids: Sequence[str],
-    op: Literal["created", "updated", "deleted", "restored"],
-    field_ids: tuple[str, ...] | None = None,
-) -> None:
-    for chunk in chunks(record_ids) if record_ids else ():
-        tx.record(
-            RecordsChanged(
-                workspace_id=workspace_id,
-                table_id=table_id,
-                record_ids=chunk,
-                op=op,
-                field_ids=field_ids,
-            )
-        )

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 from sqlalchemy import select
 
-from context_engine.access import RANK, VisibleScope, VisibleTable
+from context_engine import access
+from context_engine.access import RANK, Denied, VisibleScope, VisibleTable
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.reads import SqlReads
 from context_engine.adapters.sql.services.writing import Transaction
-from context_engine.errors import NotPermitted
+from context_engine.errors import NotFound, NotPermitted
 from context_engine.keys import Coordinates
 from context_engine.models.sections import Role
 from context_engine.reading import visible
@@ -46,7 +47,7 @@ async def scope(
         conversation_id=conversation_id,
         agent_stack=agent_stack,
     )
-    return await visible(SqlReads.within(tx.connection), at, strict=True)
+    return await _visible(tx, at, strict=True)
 
 
 async def in_workspace(
@@ -107,6 +108,26 @@ def demand(held: Role, needed: Role, where: str) -> None:
         )
 
 
+async def own_role(tx: Transaction, workspace_id: str, table_id: str) -> Role:
+    """The role by which the actor holds the table's own way; none of a table that is missing.
+
+    By one statement, whether the table is there, in sight or neither.
+    """
+    at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, table_ids=(table_id,))
+    facts = await SqlReads.within(tx.connection).facts(at, tail=0)
+    return access.own_role(facts, workspace_id, table_id)
+
+
+async def view_in_sight(
+    tx: Transaction, workspace_id: str, view_id: str
+) -> tuple[VisibleScope, VisibleTable | None]:
+    """The actor's scope, and the table of the view; None for a view that is out of sight or
+    missing, which take the same statements. Raises `NotFound` for the workspace."""
+    at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, view_id=view_id)
+    seen = await _visible(tx, at)
+    return seen, seen.view_table
+
+
 async def tables_in_sight(tx: Transaction, workspace_id: str) -> tuple[VisibleTable, ...]:
     """Every table of the workspace that the actor sees, in table order."""
     query = (
@@ -127,7 +148,22 @@ async def tables_of(
     at = Coordinates(workspace_id=workspace_id, user_id=tx.actor_id, table_ids=tuple(table_ids))
     # Nobody asked for these tables by name, so those out of sight are left out.
     unasked = frozenset({"table_ids"})
-    return (await visible(SqlReads.within(tx.connection), at, inherited=unasked)).tables
+    return (await _visible(tx, at, inherited=unasked)).tables
+
+
+async def _visible(
+    tx: Transaction,
+    at: Coordinates,
+    *,
+    inherited: frozenset[str] = frozenset(),
+    strict: bool = False,
+) -> VisibleScope:
+    """As `reading.visible`; what is denied is told by its name alone, not with what it hangs on."""
+    try:
+        return await visible(SqlReads.within(tx.connection), at, inherited=inherited, strict=strict)
+    except Denied as fault:
+        denied = NotFound(fault.kind, fault.id)
+    raise denied
 
 
 async def table_in_sight(tx: Transaction, workspace_id: str, table_id: str) -> VisibleTable | None:

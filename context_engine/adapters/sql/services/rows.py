@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from typing import Any, cast
-from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import ColumnElement, Row, Table, and_, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Table,
+    Text,
+    all_,
+    and_,
+    any_,
+    insert,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services.cells import clean_id, clean_line
+from context_engine.adapters.sql.services.texts import clean_line
 from context_engine.adapters.sql.services.writing import Transaction
 from context_engine.errors import Conflict, InvalidRequest, NotFound
 from context_engine.models.input import Locale_, Zone
@@ -22,11 +34,6 @@ NAME_CHARS = 500
 
 _zone: TypeAdapter[str] = TypeAdapter(Zone)
 _locale: TypeAdapter[str] = TypeAdapter(Locale_)
-
-
-def given_or_new(id: str | None) -> str:
-    """The id that the caller chose, checked, else a fresh one."""
-    return uuid4().hex if id is None else clean_id(id, "id")
 
 
 def named(name: str, field: str = "name") -> str:
@@ -91,6 +98,16 @@ async def find(
     return (await tx.connection.execute(query.with_for_update() if lock else query)).first()
 
 
+def among(column: ColumnElement[str | None], ids: Collection[str]) -> ColumnElement[bool]:
+    """`column` is one of `ids`: one value of the statement, which takes but so many."""
+    return column == any_(literal([*ids], ARRAY(Text)))
+
+
+def outside(column: ColumnElement[str], ids: Collection[str]) -> ColumnElement[bool]:
+    """`column` is none of `ids`."""
+    return column != all_(literal([*ids], ARRAY(Text)))
+
+
 async def raise_version(
     tx: Transaction,
     kind: str,
@@ -149,7 +166,7 @@ async def active_members(
         return
     query = select(t.members.c.user_id).where(
         t.members.c.workspace_id == workspace_id,
-        t.members.c.user_id.in_(wanted),
+        among(t.members.c.user_id, wanted),
         t.members.c.active,
     )
     missing = wanted - set((await tx.connection.execute(query)).scalars())

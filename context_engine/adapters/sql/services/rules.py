@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 from context_engine import policy
 from context_engine.access import VisibleTable
@@ -29,15 +28,18 @@ async def seen_fields(
 
 
 async def _fields_of(tx: Transaction, table: VisibleTable) -> Mapping[str, FieldFacts]:
-    """The fields in sight. Of a user field, `cardinality` says whether it holds one or many."""
+    """The fields in sight, with what `policy.check` asks of them."""
     specs = await fields.specs(tx, table.id)
-    return {
-        field.id: field.model_copy(update={"cardinality": _many(specs[field.id])})
-        if field.type == "user"
-        else field
-        for field in table.fields
-    }
+    return {field.id: _to_check(field, specs[field.id]) for field in table.fields}
 
 
-def _many(spec: FieldSpec) -> Literal["one", "many"]:
-    return "many" if spec.options.get("multiple") is True else "one"
+def _to_check(field: FieldFacts, spec: FieldSpec) -> FieldFacts:
+    """Of a user field, `cardinality` says whether it holds one or many; of one with choices,
+    which they are."""
+    choices = spec.options.get("choices")
+    if field.type in ("select", "multi_select") and isinstance(choices, list):
+        return policy.ChoiceField(**dict(field), choices=tuple(map(str, choices)))
+    if field.type == "user":
+        many = spec.options.get("multiple") is True
+        return field.model_copy(update={"cardinality": "many" if many else "one"})
+    return field

@@ -6,7 +6,7 @@ from typing import Literal
 
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
-from context_engine.adapters.sql.services.cells import clean_id
+from context_engine.adapters.sql.services.texts import clean_id
 from context_engine.adapters.sql.services.writing import Transaction
 from context_engine.changes import Subject
 from context_engine.errors import InvalidRequest, NotFound

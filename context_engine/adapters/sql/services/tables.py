@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
-from context_engine.access import VisibleTable
+from context_engine.access import RANK, VisibleTable
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import fields, rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells import FieldSpec
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import TableChanged
+from context_engine.errors import NotFound
 
 Op = Literal["created", "renamed", "trashed", "restored"]
 
@@ -56,7 +57,8 @@ class Tables(Service):
         primary_name: str = "Name",
     ) -> Written:
         """Makes a table with its primary field, a text that names each record."""
-        table_id, field_id = rows.given_or_new(id), rows.given_or_new(primary_id)
+        table_id = self._writer.id_for(id, actor_id, workspace_id)
+        field_id = self._writer.id_for(primary_id, actor_id, workspace_id, table_id)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             await rights.in_workspace(tx, workspace_id, "builder")
             count = select(func.count()).where(t.tables.c.workspace_id == workspace_id)
@@ -116,12 +118,27 @@ class Tables(Service):
         return tx.written(table_id, version)
 
     async def restore(self, actor_id: str, workspace_id: str, table_id: str) -> Written:
-        """Takes the rights that the actor will have on the table once it is back."""
+        """Takes the rights that the actor will have on the table once it is back.
+
+        For who has them not, a trashed table is as one that is missing.
+        """
+        table = t.tables
+        here = (table.c.workspace_id == workspace_id, table.c.id == table_id)
+        back = update(table).where(*here).values(trashed=False, version=table.c.version + 1)
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
-            version = await self._raise(tx, workspace_id, table_id, {"trashed": False}, None)
-            await rights.on_table(tx, workspace_id, table_id, "builder")
+            before = await rows.find(tx, table, *here, lock=True)
+            await tx.connection.execute(back)  # grants on it are told of only once it is live
+            await rights.scope(tx, workspace_id)
+            held = await rights.own_role(tx, workspace_id, table_id)
+            if (
+                before is None
+                or held == "none"
+                or (before.trashed and RANK[held] < RANK["builder"])
+            ):
+                raise NotFound("table", table_id)
+            rights.demand(held, "builder", f"table {table_id!r}")
             _tell(tx, workspace_id, table_id, "restored")
-        return tx.written(table_id, version)
+        return tx.written(table_id, before.version + 1)
 
     @staticmethod
     async def _raise(

@@ -30,7 +30,7 @@ class Tasks(Service):
         id: str | None = None,
     ) -> Written:
         """`table_id` and `record_id` tie the task to a row. Status `done` closes it."""
-        task_id = rows.given_or_new(id)
+        task_id = self._writer.id_for(id, actor_id, workspace_id)
         if (table_id is None) != (record_id is None):
             raise InvalidRequest("give tableId and recordId, or neither", field="recordId")
         async with self._writer.transaction(actor_id, workspace_id) as tx:
@@ -109,10 +109,16 @@ async def _seen(
 ) -> tuple[VisibleScope, bool]:
     """The scope of a task whose project and row the actor sees, locked against other writers; and
     whether its title is in sight, as the primary field of its row is."""
-    await rows.find(tx, t.tasks, t.tasks.c.id == task_id, lock=True)
-    seen = await rights.in_workspace(
-        tx, workspace_id, "editor", task_id=task_id, project_id=project_id
-    )
+    here = (t.tasks.c.workspace_id == workspace_id, t.tasks.c.id == task_id)
+    await rows.find(tx, t.tasks, *here, lock=True)
+    try:
+        seen = await rights.in_workspace(
+            tx, workspace_id, "editor", task_id=task_id, project_id=project_id
+        )
+    except NotFound as fault:
+        if fault.kind == "task":  # takes the statements of one whose row is out of sight
+            await rows.find(tx, t.records, t.records.c.id == task_id)
+        raise
     task = seen.task
     assert task is not None, "access raises where the task is out of sight"
     if task.row_in is None or task.facts.record_id is None:

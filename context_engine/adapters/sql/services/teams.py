@@ -18,7 +18,7 @@ class Teams(Service):
     async def create(
         self, actor_id: str, workspace_id: str, *, name: str, id: str | None = None
     ) -> Written:
-        team_id = rows.given_or_new(id)
+        team_id = self._writer.id_for(id, actor_id, workspace_id)
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
             await rights.in_workspace(tx, workspace_id, "admin")
             await rows.add(
@@ -48,14 +48,12 @@ class Teams(Service):
         Policies that name it name nobody from then on.
         """
         async with self._writer.transaction(actor_id, workspace_id, exclusive=True) as tx:
-            await rights.in_workspace(tx, workspace_id, "admin", team_id=team_id)
+            await rights.in_workspace(tx, workspace_id, "admin")
+            version = await _raise(tx, workspace_id, team_id, None)
             _tell(tx, workspace_id, team_id, "deleted", await _member_ids(tx, team_id))
             await grants.forget(tx, workspace_id, "team", team_id)
             await field_permissions.forget(tx, workspace_id, "team", team_id)
-            gone = await tx.connection.execute(
-                delete(t.teams).where(t.teams.c.id == team_id).returning(t.teams.c.version)
-            )
-            version = gone.scalar_one()
+            await tx.connection.execute(delete(t.teams).where(t.teams.c.id == team_id))
         return tx.written(team_id, version)
 
     async def add_member(

@@ -10,7 +10,7 @@ from context_engine import emails
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import members, rows
 from context_engine.adapters.sql.services.base import Service
-from context_engine.adapters.sql.services.cells import clean_line
+from context_engine.adapters.sql.services.texts import clean_line, given_or_new
 from context_engine.adapters.sql.services.writing import Transaction, Written, lock_workspace
 from context_engine.changes import UserChanged
 from context_engine.errors import NotFound
@@ -29,7 +29,7 @@ class Users(Service):
         timezone: str | None = None,
         id: str | None = None,
     ) -> Written:
-        user_id = rows.given_or_new(id)
+        user_id = given_or_new(id)
         async with self._writer.transaction(actor_id) as tx:
             await rows.add(
                 tx,

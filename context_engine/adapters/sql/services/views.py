@@ -43,7 +43,7 @@ class Views(Service):
         A personal view is its maker's alone. A restricted one is seen by ADMINs and by whom a
         grant on it lets in.
         """
-        view_id = rows.given_or_new(id)
+        view_id = self._writer.id_for(id, actor_id, workspace_id, table_id)
         if ownership not in OWNERSHIPS:
             raise InvalidRequest(f"use one of {', '.join(OWNERSHIPS)}", field="ownership")
         exclusive = ownership == "restricted"  # it draws a boundary: a change of access

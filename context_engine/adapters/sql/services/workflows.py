@@ -21,7 +21,7 @@ class Workflows(Service):
         status: str = "active",
         id: str | None = None,
     ) -> Written:
-        workflow_id = rows.given_or_new(id)
+        workflow_id = self._writer.id_for(id, actor_id, workspace_id)
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             await rights.in_workspace(tx, workspace_id, "builder")
             await rows.add(

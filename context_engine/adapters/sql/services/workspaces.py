@@ -7,6 +7,7 @@ from sqlalchemy import delete, select
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import rights, rows
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.texts import given_or_new
 from context_engine.adapters.sql.services.writing import Transaction, Written, lock_workspace
 from context_engine.changes import MemberChanged, WorkspaceChanged
 from context_engine.errors import NotFound
@@ -23,7 +24,7 @@ class Workspaces(Service):
         id: str | None = None,
     ) -> Written:
         """The actor is the operator. `maker_id` becomes a member with the role ADMIN."""
-        workspace_id = rows.given_or_new(id)
+        workspace_id = given_or_new(id)
         async with self._writer.transaction(actor_id) as tx:
             user = select(t.users.c.id).where(t.users.c.id == maker_id).with_for_update(read=True)
             if (await tx.connection.execute(user)).first() is None:

@@ -7,6 +7,8 @@ served what was true before it. The outbox repeats the mark, in case this proces
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,9 +22,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from context_engine.adapters.sql import outbox
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.faults import database_faults
-from context_engine.adapters.sql.services.cells import clean_id
+from context_engine.adapters.sql.services.texts import clean_id, given_or_new
 from context_engine.changes import AnyChange, kind_of
-from context_engine.errors import NotFound, NotYetEnforced, Unavailable
+from context_engine.errors import NotYetEnforced, Unavailable
 from context_engine.invalidation import tags_touched
 from context_engine.keys import Tag
 from context_engine.ports import Marked
@@ -110,9 +112,30 @@ class Transaction:
 class Writer:
     """Opens transactions and sees each one through to its marks."""
 
-    def __init__(self, database: AsyncEngine, cache: Marker, *, mark_seconds: float = 2.0) -> None:
-        """`mark_seconds`: how long a change of access tries to mark before it is reported."""
+    def __init__(
+        self,
+        database: AsyncEngine,
+        cache: Marker,
+        *,
+        mark_seconds: float = 2.0,
+        ids_as_given: bool = False,
+    ) -> None:
+        """As `DomainServices`."""
         self._database, self._cache, self._mark_seconds = database, cache, mark_seconds
+        self._ids_as_given = ids_as_given
+
+    def id_for(self, given: str | None, actor_id: str, workspace_id: str, *within: str) -> str:
+        """The id of what an actor makes in a workspace, in a table of it and so on.
+
+        Ids are one name space for all. Were a given one taken as it is, whoever gives it would
+        learn that something has it, hidden or not: so it is made the actor's own, of that place,
+        and is taken only by what the same actor made there by the same id. Another try of the
+        same create makes nothing twice.
+        """
+        if given is None or self._ids_as_given:
+            return given_or_new(given)
+        own = json.dumps([workspace_id, *within, actor_id, clean_id(given, "id")])
+        return hashlib.sha256(own.encode()).hexdigest()[:32]
 
     @asynccontextmanager
     async def transaction(
@@ -124,7 +147,7 @@ class Writer:
         change between check and commit; `exclusive` by what changes rights. So two who remove
         each other's ADMIN come one after the other.
 
-        Raises `NotFound` for the workspace, `Conflict` for a name that is taken or a deadlock
+        Raises `Conflict` for a name that is taken or a deadlock
         lost, `Unavailable` when the database is away, and after the commit `NotYetEnforced` for
         a change of access whose mark does not stand.
         """
@@ -173,9 +196,12 @@ class Writer:
 async def lock_workspace(
     connection: AsyncConnection, workspace_id: str, *, exclusive: bool
 ) -> None:
-    """Locks a workspace's row until the commit. Raises `NotFound`."""
+    """Locks a workspace's row until the commit.
+
+    One that is missing is found so by whoever looks for the actor's membership: after the same
+    statements as one that is not the actor's.
+    """
     query = select(t.workspaces.c.id).where(t.workspaces.c.id == workspace_id)
     # NO KEY: rows that refer to the workspace may still be written by others.
     lock = query.with_for_update(key_share=True) if exclusive else query.with_for_update(read=True)
-    if (await connection.execute(lock)).first() is None:
-        raise NotFound("workspace", workspace_id)
+    await connection.execute(lock)

@@ -38,13 +38,17 @@ def upgrade() -> None:
                 name=op.f(f"fk_field_permissions_{one}_id"),
                 ondelete="CASCADE",
             )
-            for one in ("workspace", "table", "field")
+            for one in ("workspace", "table")
         ),
         sa.PrimaryKeyConstraint(
             "field_id", "subject_type", "subject_id", name=op.f("pk_field_permissions")
         ),
     )
-    op.create_index("ix_field_permissions_table_id", "field_permissions", ["table_id"])
+    op.create_index(
+        "ix_field_permissions_table_id",
+        "field_permissions",
+        ["table_id", "subject_type", "subject_id"],
+    )
     op.create_index(
         "ix_field_permissions_subject_id",
         "field_permissions",

@@ -1,0 +1,171 @@
+"""Decisions are kept by all that they were made of: whatever may change one is in their key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from context_engine import access, policy
+from context_engine.access import VisibleScope, kept
+from context_engine.errors import NotFound
+from context_engine.facts import ConversationFacts, Facts, PolicyFacts, TableFacts
+from context_engine.keys import Coordinates
+from tests.support.facts import cmp, member, read, table, view
+
+AT = Coordinates("w", "u", table_ids=("t",))
+NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
+LOOKUP = policy.AttrLookup(table="t", key_field="f", value_field="f")
+
+
+def stored(pred: Any, **more: Any) -> Facts:
+    """A table with one restrictive policy for its viewers."""
+    one = PolicyFacts(
+        id="p", subjects=[{"type": "role", "id": "viewer"}], pred=pred, mode="restrictive"
+    )
+    return member("viewer", table("t", policies=(one,), **more))
+
+
+PLAIN = stored(cmp("f", literal="a"))
+DATED = stored(cmp("f", op="lte", now={"unit": "today", "tz": "UTC"}))
+
+
+def decide(facts: Facts, at: Coordinates = AT, now: datetime = NOON, **more: Any) -> VisibleScope:
+    """Of facts that are read anew: never the same object."""
+    anew = Facts.model_validate(read(facts, at).model_dump() | {"now": now})
+    return access.resolve(anew, at, **more)
+
+
+def test_equal_facts_have_the_decision_that_was_made_of_them() -> None:
+    """Whenever they were read, and in whichever session."""
+    first = decide(PLAIN)
+    assert decide(PLAIN, now=NOON + timedelta(days=400)) is first
+    assert decide(PLAIN, replace(AT, session_id="s")) is first
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        stored(cmp("f", literal="b")),
+        stored(cmp("f", literal=1)),
+        stored(cmp("f", literal=1.0)),
+        stored(cmp("f", literal=True)),
+        stored(cmp("f", literal="a"), views=(view("v", "restricted"),)),
+        PLAIN.model_copy(update={"team_ids": ("g",)}),
+        PLAIN.model_copy(update={"user": None if PLAIN.user is None else PLAIN.user.model_copy(
+            update={"timezone": "Asia/Tokyo"})}),
+    ],
+)  # fmt: skip
+def test_other_facts_are_decided_anew(other: Facts) -> None:
+    """Those too that Python holds to be equal: 1, 1.0 and true."""
+    assert decide(other) is decide(other)
+    assert decide(other) is not decide(PLAIN)
+
+
+def test_what_python_holds_to_be_equal_means_what_it_says() -> None:
+    """A policy that is edited from 1 to true is another."""
+    for literal in (1, True, 1.0, 1, True):
+        (way,) = decide(stored(cmp("f", literal=literal))).tables[0].ways
+        (found,) = policy.comparisons(way.rows.pred)
+        assert repr(found.operand) == repr(policy.Literal_(literal=literal))
+
+
+def test_other_coordinates_and_attributes_are_decided_anew() -> None:
+    """1 and true in a list too; what was inherited is settled each time."""
+    first = decide(PLAIN)
+    assert decide(PLAIN, replace(AT, table_ids=("t", "t"))) is not first
+    gone = replace(AT, table_ids=("t", "gone"))
+    absent = frozenset({"table_ids"})
+    assert decide(PLAIN, gone, inherited=absent) is decide(PLAIN, gone, inherited=absent)
+    with pytest.raises(NotFound):
+        decide(PLAIN, gone)
+    found = [decide(PLAIN, attributes={LOOKUP: (one,)}) for one in (1, True, "1", 1)]
+    assert found[3] is found[0]
+    assert len({id(one) for one in (first, *found)}) == 4
+
+
+def test_a_decision_ends_with_its_day() -> None:
+    """And holds for no time before it was made."""
+    first = decide(DATED)
+    midnight = datetime(2026, 3, 30, tzinfo=UTC)
+    assert first.until == midnight
+    assert decide(DATED, now=midnight - timedelta(microseconds=1)) is first
+    assert decide(DATED, now=NOON - timedelta(microseconds=1)) is not first
+    later = decide(DATED, now=midnight)
+    assert later.until == midnight + timedelta(days=1)
+    assert decide(DATED, now=midnight) is later
+
+
+def test_the_dialogue_is_no_part_of_a_decision() -> None:
+    """It is told of beside it, and not kept: the surface is the same for whoever listens."""
+    talk = ConversationFacts(id="c", title="C", is_participant=True)
+    at = replace(AT, conversation_id="c")
+    first = decide(PLAIN)
+    heard = decide(PLAIN.model_copy(update={"conversation": talk}), at)
+    assert heard.conversation is not None
+    assert heard.tables[0] is first.tables[0]
+    assert decide(PLAIN).conversation is None
+    with pytest.raises(NotFound):
+        decide(PLAIN, at)
+
+
+def test_what_was_made_of_a_scope_stays_with_it() -> None:
+    """A copy that says something else has none of it."""
+    first = decide(PLAIN)
+    first.made["statement"] = "text"
+    assert decide(PLAIN).made == {"statement": "text"}
+    assert replace(first, tables=()).made == {}
+
+
+def test_as_many_tables_are_kept_as_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those used last; one that is more than all is not kept."""
+    monkeypatch.setattr(kept, "MOST_TABLES", 4)  # two of one table
+    many = [stored(cmp("f", literal=f"only here {n}")) for n in range(3)]
+    one, two = decide(many[0]), decide(many[1])
+    assert decide(many[0]) is one
+    decide(many[2])
+    assert decide(many[0]) is one
+    assert decide(many[1]) is not two
+    monkeypatch.setattr(kept, "MOST_TABLES", 1)
+    assert decide(many[0]) is one
+    assert decide(many[2]) is not decide(many[2])
+
+
+def test_what_is_forgotten_is_decided_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And counts no more."""
+    first = decide(PLAIN)
+    kept.DECISIONS.forget()
+    monkeypatch.setattr(kept, "MOST_TABLES", 2)  # one table, and what is decided beside it
+    again = decide(PLAIN)
+    assert again is not first
+    assert decide(PLAIN) is again
+
+
+def test_none_are_kept_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many fit as are allowed."""
+    monkeypatch.setattr(kept, "MOST_TABLES", 2)
+    monkeypatch.setattr("context_engine.access.resolution.DECISIONS", kept.Decisions())
+    assert decide(PLAIN) is decide(PLAIN)
+
+
+def test_facts_that_json_does_not_spell_are_decided_anew() -> None:
+    """Garbage closes its table, as ever, and breaks nothing."""
+    deep: Any = True
+    for _ in range(400):
+        deep = {"not": deep}
+    for pred in (deep, cmp("f", literal="\ud800")):
+        facts = PLAIN.model_copy(update={"tables": (table(), _with(pred))})
+        at = replace(AT, table_ids=("t", "other"))
+        found = [access.resolve(read(facts, at), at, now=NOON) for _ in range(2)]
+        assert found[0] is not found[1]
+        for scope in found:
+            assert [one.rows[0].pred for one in scope.tables] == [True, False]
+
+
+def _with(pred: Any) -> TableFacts:
+    one = PolicyFacts.model_construct(
+        id="odd", subjects=[{"type": "user", "id": "u"}], pred=pred, mode="restrictive"
+    )
+    return table("other").model_copy(update={"policies": (one,)})

@@ -1,0 +1,147 @@
+"""A batch of changes, applied: marked, evicted, announced; what nobody can read is buried."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import uuid4
+
+import structlog
+
+from context_engine import keys
+from context_engine.changes import AnyChange
+from context_engine.invalidation import Applied, Invalidator
+from context_engine.keys import Tag
+from context_engine.ports import Evicted
+from context_engine.settings import Settings
+from events import cloudevents, messages
+from events.dead_letters import dead_letter
+from events.messages import ContextEvicted, Heartbeat
+from events.records import OutgoingRecord, Position, RawMessage
+from events.topics import Topics
+from workers.change_reader import Poison, read
+from workers.proving import Heard, Prover
+
+log = structlog.get_logger(__name__)
+
+SOURCE = "context-engine/invalidate"
+UNREADABLE = "unreadable"
+"""The change type that an announcement names where nobody could read the change."""
+
+
+class Sender(Protocol):
+    """What is needed of a producer."""
+
+    async def send(self, record: OutgoingRecord) -> Position: ...
+
+
+class ChangeApplier:
+    """Applies a batch of messages of the change topics. Raises `Unavailable` part-way: redo it."""
+
+    def __init__(
+        self,
+        invalidator: Invalidator,
+        prover: Prover,
+        producer: Sender,
+        topics: Topics,
+        settings: Settings,
+    ) -> None:
+        self._invalidator, self._prover = invalidator, prover
+        self._producer, self._topics = producer, topics
+        self._group = settings.invalidation_group
+        self._secret = settings.tag_secret.get_secret_value()
+
+    async def apply(self, batch: Sequence[RawMessage]) -> None:
+        """Marks all, proves it, then evicts, then tells. Done means: may be committed."""
+        changes: list[tuple[RawMessage, AnyChange]] = []
+        heard: list[Heard] = []
+        poisons: list[Poison] = []
+        for raw in batch:
+            match read(raw):
+                case Poison() as poison:
+                    poisons.append(poison)
+                case Heartbeat() as beat:
+                    heard.append((raw, beat))
+                case change:
+                    changes.append((raw, change))
+        marks = await self._invalidator.mark([change for _, change in changes])
+        for poison in poisons:
+            await self._invalidator.mark_unknown(poison.workspace_ids)
+        await self._prover.hear(heard)
+        told: list[OutgoingRecord] = []
+        for (raw, change), mark in zip(changes, marks, strict=True):
+            told.append(self._changed(raw, await self._invalidator.evict(change, mark)))
+        for poison in poisons:
+            told.extend(await self._buried(poison))
+        await asyncio.gather(*map(self._producer.send, told))
+        if changes or poisons:
+            log.info("changes applied", changes=len(changes), unreadable=len(poisons))
+
+    def _changed(self, raw: RawMessage, applied: Applied) -> OutgoingRecord:
+        change = applied.change
+        return self._announcement(
+            raw,
+            change.workspace_id,
+            change.change_id,
+            change.type,
+            applied.tags,
+            applied.evicted,
+            applied.mark.clock,
+        )
+
+    async def _buried(self, poison: Poison) -> list[OutgoingRecord]:
+        """The dead letter, and an announcement for each workspace whose contexts it ended."""
+        raw = poison.raw
+        log.error(
+            "change cannot be read; its workspace starts anew",
+            topic=raw.topic,
+            partition=raw.partition,
+            offset=raw.offset,
+            reason=poison.error.message,
+        )
+        told = [dead_letter(raw, poison.error, self._group)]
+        unknown = frozenset({keys.EVERYTHING})
+        name = f"{raw.topic}/{raw.partition}/{raw.offset}"
+        for workspace_id in poison.workspace_ids:
+            evicted = await self._invalidator.evict_unknown(workspace_id)
+            told.append(
+                self._announcement(raw, workspace_id, name, UNREADABLE, unknown, evicted, None)
+            )
+        return told
+
+    def _announcement(
+        self,
+        raw: RawMessage,
+        workspace_id: str,
+        change_id: str,
+        change_type: str,
+        tags: frozenset[Tag],
+        evicted: Evicted,
+        clock: int | None,
+    ) -> OutgoingRecord:
+        message = ContextEvicted(
+            workspace_id=workspace_id,
+            change_id=change_id,
+            change_type=change_type,
+            topic=raw.topic,
+            partition=raw.partition,
+            offset=raw.offset,
+            tags=keys.seal(self._secret, workspace_id, tags),
+            clock=clock,
+            count=evicted.count,
+            scope_keys=evicted.scope_keys,
+            truncated=evicted.truncated,
+        )
+        headers, value = cloudevents.encode(
+            type=messages.EVICTED,
+            source=SOURCE,
+            id=uuid4().hex,
+            data=message.model_dump_json().encode(),
+        )
+        return OutgoingRecord(
+            topic=self._topics.evictions.name,
+            key=workspace_id.encode(),
+            value=value,
+            headers=headers,
+        )
