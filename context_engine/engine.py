@@ -5,25 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from context_engine import access, keys, tokens
+from context_engine import access
 from context_engine.asked import DEFAULTS, Answer, Asked, Options
 from context_engine.assembly import assemble
 from context_engine.builder import Builder
 from context_engine.built import Surfaced
-from context_engine.coordinates import Effective, effective, kept
 from context_engine.errors import NotFound, Unavailable
 from context_engine.faults import Faults
+from context_engine.flights import Flights
 from context_engine.keeping import Keeper
-from context_engine.keys import Rendering, Scope
-from context_engine.liveness import Liveness, Proven
+from context_engine.liveness import Liveness
+from context_engine.looking import Looked, Looking
 from context_engine.models.input import ContextBuildInput
-from context_engine.ports import Domain, Entry, Moment, Seen
-from context_engine.rendering import answered, denial
-from context_engine.repository import ContextRepository, Names, Remarks, names_of
+from context_engine.ports import Domain, Seen
+from context_engine.rendering import answered
+from context_engine.repository import ContextRepository
 
 __all__ = ["Answer", "ContextEngine", "Options", "moment_of"]
 
@@ -46,8 +45,9 @@ class ContextEngine:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._domain, self._repository, self._builder = domain, repository, builder
-        self._liveness, self._bypasses = liveness, asyncio.Semaphore(bypass_builds)
+        self._looking = Looking(repository, builder.limits, liveness)
         self._keeper = Keeper(repository)
+        self._flights, self._bypasses = Flights[Answer](), asyncio.Semaphore(bypass_builds)
         self._build_timeout, self._now = build_timeout, now
         self._faults = Faults()
 
@@ -64,77 +64,26 @@ class ContextEngine:
         Raises `NotFound` for what is fatal when out of sight, out of the cache too, `Unavailable`
         when the database or the evidence store stays away for the whole of the build's bound.
         """
-        asked, seen = await self._ask(request, options, request_id, trace_id)
-        if seen is not None and seen.whole is not None:
-            return _cached(seen.whole, seen.now_ms)
-        return await self._within_bound(asked, seen)
+        look = await self._looking.first(request, options, request_id, trace_id)
+        if (cached := look.whole) is not None:
+            return cached
+        return await self._flown(look)
 
-    async def _ask(
-        self,
-        request: ContextBuildInput,
-        options: Options,
-        request_id: str | None,
-        trace_id: str | None,
-    ) -> tuple[Asked, Seen | None]:
-        """Resolves the effective coordinates, and looks by the keys that are made over them.
-
-        A session most often keeps what the request says, or nothing: so the first look takes
-        that for granted, and is the only one if it holds.
-        """
-        scope = keys.scope_of(
-            request.workspace_id, request.user_id, request.session_id, request.conversation_id
-        )
-        own = effective(request, None)
-        names = self._names(scope, request, own, options)
-        asked = Asked(request, options, scope, own, names, Remarks(), None, request_id, trace_id)
-        seen = await self._look(asked, assumed=True)
-        session = seen.session if seen is not None else None
-        if session is None:
-            return asked, seen
-        asked = replace(asked, last_hash=session.last_context_hash)
-        if session.coordinates == kept(own.at):
-            return asked, seen
-        found = effective(request, session.coordinates)
-        names = self._names(scope, request, found, options)
-        asked = replace(asked, effective=found, names=names)
-        return asked, seen if options.fresh else await self._look(asked, assumed=False)
-
-    def _names(
-        self, scope: Scope, request: ContextBuildInput, found: Effective, options: Options
-    ) -> Names:
-        limits = self._builder.limits
-        how = Rendering(request.locale, request.timezone, limits.messages, limits.compression_chars)
-        return names_of(scope, request, found, how, strict=options.strict)
-
-    async def _look(self, asked: Asked, *, assumed: bool) -> Seen | None:
-        """What is cached and proven; its clock and session only, where liveness is not proven."""
-        proven = await self._liveness.proven()
-        if proven is None:
-            asked.remarks.bypass()
-        seen = await self._repository.look(
-            asked.names,
-            asked.effective,
-            asked.remarks,
-            fresh=asked.options.fresh or proven is None,
-            assumed=assumed,
-        )
-        if proven is None or seen is None or seen.moment is None:
-            return seen
-        return self._allowed(asked, seen, seen.moment, proven)
-
-    def _allowed(self, asked: Asked, seen: Seen, moment: Moment, proven: Proven) -> Seen:
-        """What of a look may answer this request; the rest is as if it had not been there."""
-        if not proven.covers(moment.reign):  # another server than the one that was proven
-            asked.remarks.bypass()
-            return replace(seen, whole=None, surface=None)
-        workspace_id, options = asked.scope.workspace_id, asked.options
-        if not all(tokens.proven(one, workspace_id, moment, proven) for one in options.after):
-            asked.remarks.unproven_write()
-            return replace(seen, whole=None, surface=None)
-        if options.max_age_ms is None:
-            return seen
-        oldest = seen.now_ms - options.max_age_ms
-        return replace(seen, whole=_since(seen.whole, oldest), surface=_since(seen.surface, oldest))
+    async def _flown(self, look: Looked) -> Answer:
+        """The answer of a build: of one that is under way where that may serve, else one's own."""
+        arrived = look.at
+        while True:
+            name = look.asked.names.whole
+            flight = self._flights.under_way(name)
+            if flight is None:
+                work = self._within_bound(look.asked, look.seen)
+                flight = self._flights.begin(name, look.at, work)
+            await flight.ended()
+            if flight.serves(arrived):
+                return flight.answer()
+            look = await self._looking.again(look.asked)
+            if (cached := look.whole) is not None:
+                return cached
 
     async def _within_bound(self, asked: Asked, seen: Seen | None) -> Answer:
         """Builds, and while a part is away tries again until the bound.
@@ -215,23 +164,6 @@ class ContextEngine:
             )
 
 
-def _since(entry: Entry | None, oldest_ms: int) -> Entry | None:
-    """`entry`, if it was built at or after that time, by the store's clock."""
-    return entry if entry is not None and entry.built_ms >= oldest_ms else None
-
-
 def moment_of(ms: int) -> datetime:
     """A reading of the store's clock, in milliseconds since 1970, as a time."""
     return datetime.fromtimestamp(ms / 1000, UTC)
-
-
-def _cached(entry: Entry, now_ms: int) -> Answer:
-    """A cached answer: its bytes, with the source and the age put in front.
-
-    Raises `NotFound` where a denial is cached.
-    """
-    if (refused := denial(entry.payload)) is not None:
-        raise refused
-    age = max(0, now_ms - entry.built_ms)
-    context_id, context = answered(entry.payload, "cache", age)
-    return Answer(context_id, entry.context_hash, "cache", context)
