@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Hashable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -70,20 +71,23 @@ class ContextEngine:
         return await self._flown(look)
 
     async def _flown(self, look: Looked) -> Answer:
-        """The answer of a build: of one that is under way where that may serve, else one's own."""
-        arrived = look.at
-        while True:
-            name = look.asked.names.whole
+        """The answer of a build: of one that is under way where that may serve, else of the next,
+        which looks first at what the one before it stored."""
+        asked, name = look.asked, _flight_of(look.asked)
+        flight = self._flights.under_way(name)
+        if flight is None:
+            flight = self._flights.begin(name, look.at, self._within_bound(asked, look.seen))
+        await flight.ended()
+        while not flight.serves(look.at):
             flight = self._flights.under_way(name)
             if flight is None:
-                work = self._within_bound(look.asked, look.seen)
-                flight = self._flights.begin(name, look.at, work)
+                flight = self._flights.begin(name, time.monotonic(), self._next(asked))
             await flight.ended()
-            if flight.serves(arrived):
-                return flight.answer()
-            look = await self._looking.again(look.asked)
-            if (cached := look.whole) is not None:
-                return cached
+        return flight.answer()
+
+    async def _next(self, asked: Asked) -> Answer:
+        look = await self._looking.again(asked)
+        return look.whole or await self._within_bound(asked, look.seen)
 
     async def _within_bound(self, asked: Asked, seen: Seen | None) -> Answer:
         """Builds, and while a part is away tries again until the bound.
@@ -162,6 +166,12 @@ class ContextEngine:
                 now=moment_of(seen.now_ms) if seen is not None else None,
                 context_id=context_id,
             )
+
+
+def _flight_of(asked: Asked) -> Hashable:
+    """What requests must share to share an answer: all that decides what it is, and all that
+    decides which answers will do."""
+    return asked.names.whole, asked.options, asked.remarks.bypassed
 
 
 def moment_of(ms: int) -> datetime:

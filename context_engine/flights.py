@@ -2,9 +2,9 @@
 
 Plain joining is stale: whoever arrives while a build runs would be given what that build read
 before the arrival. Here an answer is given to a request only if its build read the clock *after*
-the request arrived. The others look into the cache again once the build has ended: what it stored
-is then validated after their arrival. Who fails there too goes into the next flight, which starts
-when the first has ended. One build at a time, and each request waits for at most two.
+the request arrived. The others go into the next flight, which starts when the first has ended. It
+looks into the cache first: what the first stored is then validated after their arrival. One build
+at a time, and each request waits for at most two.
 
 Caches that joined without such a rule: ben-manes/caffeine#193, google/guava#1881.
 """
@@ -12,7 +12,7 @@ Caches that joined without such a rule: ben-manes/caffeine#193, google/guava#188
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -51,18 +51,18 @@ class Flight(Generic[Answer]):
 
 
 class Flights(Generic[Answer]):
-    """The builds under way in this process, by the name under which the answer is stored."""
+    """The builds under way in this process, by what requests must share to share an answer."""
 
     def __init__(self) -> None:
-        self._flying: dict[str, Flight[Answer]] = {}
+        self._flying: dict[Hashable, Flight[Answer]] = {}
 
-    def under_way(self, name: str) -> Flight[Answer] | None:
+    def under_way(self, name: Hashable) -> Flight[Answer] | None:
         """The flight of that name, unless nobody waits for it any more."""
         flight = self._flying.get(name)
         return None if flight is None or flight.task.cancelling() else flight
 
     def begin(
-        self, name: str, read_at: float, build: Coroutine[Any, Any, Answer]
+        self, name: Hashable, read_at: float, build: Coroutine[Any, Any, Answer]
     ) -> Flight[Answer]:
         """A new flight; the caller waits for it."""
         flight = Flight(read_at, asyncio.create_task(build, name="build"))
