@@ -131,6 +131,8 @@ def boundary_of(run: Run, table: TableFacts, view: ViewFacts) -> RowSet | str:
             return made
         run.reads_cells(made.reads)
         run.reads_cells((id, None) for id in made.sights)
+        if any(run.fields_of(id) is None for id in made.sights):
+            return NOT_COMPUTED  # of a table that is gone: as with policies, none of it opens rows
         run.turns(made.until)
         return RowSet(True, made)
     try:

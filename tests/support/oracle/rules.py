@@ -221,6 +221,10 @@ class Access:
         """Whether the filter names only fields that are there. Presentation cannot tell a linked
         table that is out of sight from one that is gone: neither has rows in sight."""
         for condition in f.conditions(filter):
+            if sees is None and any(
+                self.index.table(id) is None for id in v.tables_read(condition.value)
+            ):
+                return False
             for id, name in v.refs_read(condition.value, table.id):
                 if sees is not None and id not in self.ways and id != table.id:
                     continue
