@@ -149,10 +149,10 @@ async def test_each_waits_for_two_builds_at_most(
     assert len({answer.context_hash for answer in answers}) == 1
 
 
-async def test_fresh_is_built_after_its_arrival_and_shared_by_who_came_before_that(
+async def test_fresh_is_built_after_its_arrival_and_shared_among_its_like(
     engine: ContextEngine, gate: Gate
 ) -> None:
-    """`fresh` joins no build that was under way, nor takes what that stored."""
+    """`fresh` joins no build of others, nor takes what that stored; equal ones share two."""
     first = asyncio.create_task(engine.build(asked()))
     await gate.reached.wait()
     fresh = [asyncio.create_task(engine.build(asked(), Options(fresh=True))) for _ in range(5)]
@@ -160,8 +160,10 @@ async def test_fresh_is_built_after_its_arrival_and_shared_by_who_came_before_th
     gate.free.set()
     answers = await asyncio.gather(first, *fresh)
     assert {answer.source for answer in answers} == {"build"}
-    assert gate.opened == 2
-    assert len({answer.context_id for answer in answers[1:]}) == 1
+    assert gate.opened <= 3
+    fresh_ids = {answer.context_id for answer in answers[1:]}
+    assert len(fresh_ids) == gate.opened - 1
+    assert answers[0].context_id not in fresh_ids
 
 
 async def test_two_users_share_no_flight(engine: ContextEngine, gate: Gate) -> None:
