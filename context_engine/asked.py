@@ -9,6 +9,7 @@ from context_engine.keys import Scope
 from context_engine.models.context import Source
 from context_engine.models.input import ContextBuildInput
 from context_engine.repository import Names, Remarks
+from context_engine.tokens import Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +17,15 @@ class Options:
     """How one request wants to be answered.
 
     `fresh`: never from a cache, though it fills it. `strict`: every requested coordinate that
-    is out of sight is an error.
+    is out of sight is an error. `after`: from a cache only if these writes are proven applied.
+    `max_age_ms`: from a cache only if built within so many milliseconds, by the store's clock; it
+    narrows, and never permits what is not proven.
     """
 
     fresh: bool = False
     strict: bool = False
+    after: tuple[Token, ...] = ()
+    max_age_ms: int | None = None
 
 
 DEFAULTS = Options()

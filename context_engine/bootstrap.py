@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import get_args
 from urllib.parse import urlsplit
 
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -17,9 +18,11 @@ from context_engine.adapters.sql.reads import SqlDomain
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.adapters.sql.snapshots import SqlSnapshots
 from context_engine.builder import Builder, Limits
+from context_engine.changes import Kind
 from context_engine.engine import ContextEngine
 from context_engine.errors import Unavailable
-from context_engine.ports import ContextCache, Domain, Snapshots
+from context_engine.liveness import Assumed, Liveness, Lookout
+from context_engine.ports import ContextCache, Domain, LivenessStore, Snapshots
 from context_engine.repository import ContextRepository, Lifetimes
 from context_engine.settings import Settings, load
 
@@ -43,9 +46,16 @@ class Parts(Answering):
     database: AsyncEngine
     services: DomainServices
     outbox: SqlOutbox
+    liveness: LivenessStore
 
 
-def wire(config: Settings, domain: Domain, snapshots: Snapshots, cache: ContextCache) -> Answering:
+def wire(
+    config: Settings,
+    domain: Domain,
+    snapshots: Snapshots,
+    cache: ContextCache,
+    liveness: Liveness,
+) -> Answering:
     """The engine over these ports; connects to nothing."""
     lifetimes = Lifetimes(
         cache=timedelta(seconds=config.cache_ttl_seconds),
@@ -60,6 +70,8 @@ def wire(config: Settings, domain: Domain, snapshots: Snapshots, cache: ContextC
         domain,
         ContextRepository(cache, snapshots, lifetimes),
         Builder(limits),
+        liveness=liveness,
+        bypass_builds=config.bypass_builds,
         build_timeout=config.build_timeout_seconds,
     )
     return Answering(config, domain, snapshots, cache, engine)
@@ -77,9 +89,18 @@ async def over(
     config = config or load()
     cache = RedisCache(config.redis_url, config)
     try:
-        yield wire(config, domain, snapshots, cache)
+        yield wire(config, domain, snapshots, cache, _liveness(config, cache))
     finally:
         await cache.close()
+
+
+def _liveness(config: Settings, cache: RedisCache) -> Liveness:
+    return Assumed() if config.liveness == "assumed" else lookout(config, cache.liveness)
+
+
+def lookout(config: Settings, store: LivenessStore) -> Lookout:
+    """Looks at the proofs of the change topics that the settings name."""
+    return Lookout(store, [config.topic_domain_prefix + kind for kind in get_args(Kind)])
 
 
 @asynccontextmanager
@@ -88,21 +109,23 @@ async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
     config = config or load()
     database = create_engine(config)
     snapshots = SqlSnapshots(database)
+    cache = RedisCache(config.redis_url, config)
+    domain = SqlDomain(database, count_cap=config.count_cap)
     try:
-        async with over(
-            SqlDomain(database, count_cap=config.count_cap), snapshots, config
-        ) as wired:
-            yield Parts(
-                settings=config,
-                domain=wired.domain,
-                snapshots=snapshots,
-                cache=wired.cache,
-                engine=wired.engine,
-                database=database,
-                services=DomainServices(database, wired.cache, ids_as_given=True),
-                outbox=SqlOutbox(database),
-            )
+        wired = wire(config, domain, snapshots, cache, _liveness(config, cache))
+        yield Parts(
+            settings=config,
+            domain=domain,
+            snapshots=snapshots,
+            cache=cache,
+            engine=wired.engine,
+            database=database,
+            services=DomainServices(database, cache, ids_as_given=True),
+            outbox=SqlOutbox(database),
+            liveness=cache.liveness,
+        )
     finally:
+        await cache.close()
         await database.dispose()
 
 

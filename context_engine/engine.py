@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
+import time
+from collections.abc import Callable, Hashable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from context_engine import access, keys
+from context_engine import access
 from context_engine.asked import DEFAULTS, Answer, Asked, Options
 from context_engine.assembly import assemble
 from context_engine.builder import Builder
 from context_engine.built import Surfaced
-from context_engine.coordinates import Effective, effective, kept
 from context_engine.errors import NotFound, Unavailable
 from context_engine.faults import Faults
+from context_engine.flights import Flights
 from context_engine.keeping import Keeper
-from context_engine.keys import Rendering, Scope
+from context_engine.liveness import Liveness
+from context_engine.looking import Looked, Looking
 from context_engine.models.input import ContextBuildInput
-from context_engine.ports import Domain, Entry, Seen
-from context_engine.rendering import answered, denial
-from context_engine.repository import ContextRepository, Names, Remarks, names_of
+from context_engine.ports import Domain, Seen
+from context_engine.rendering import answered
+from context_engine.repository import ContextRepository
 
 __all__ = ["Answer", "ContextEngine", "Options", "moment_of"]
 
@@ -38,11 +40,15 @@ class ContextEngine:
         repository: ContextRepository,
         builder: Builder,
         *,
+        liveness: Liveness,
+        bypass_builds: int = 8,
         build_timeout: float = 10.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._domain, self._repository, self._builder = domain, repository, builder
+        self._looking = Looking(repository, builder.limits, liveness)
         self._keeper = Keeper(repository)
+        self._flights, self._bypasses = Flights[Answer](), asyncio.Semaphore(bypass_builds)
         self._build_timeout, self._now = build_timeout, now
         self._faults = Faults()
 
@@ -59,56 +65,29 @@ class ContextEngine:
         Raises `NotFound` for what is fatal when out of sight, out of the cache too, `Unavailable`
         when the database or the evidence store stays away for the whole of the build's bound.
         """
-        asked, seen = await self._ask(request, options, request_id, trace_id)
-        if seen is not None and seen.whole is not None:
-            return _cached(seen.whole, seen.now_ms)
-        return await self._within_bound(asked, seen)
+        look = await self._looking.first(request, options, request_id, trace_id)
+        if (cached := look.whole) is not None:
+            return cached
+        return await self._flown(look)
 
-    async def _ask(
-        self,
-        request: ContextBuildInput,
-        options: Options,
-        request_id: str | None,
-        trace_id: str | None,
-    ) -> tuple[Asked, Seen | None]:
-        """Resolves the effective coordinates, and looks by the keys that are made over them.
+    async def _flown(self, look: Looked) -> Answer:
+        """The answer of a build: of one that is under way where that may serve, else of the next,
+        which looks first at what the one before it stored."""
+        asked, name = look.asked, _flight_of(look.asked)
+        flight = self._flights.under_way(name)
+        if flight is None:
+            flight = self._flights.begin(name, look.at, self._within_bound(asked, look.seen))
+        await flight.ended()
+        while not flight.serves(look.at):
+            flight = self._flights.under_way(name)
+            if flight is None:
+                flight = self._flights.begin(name, time.monotonic(), self._next(asked))
+            await flight.ended()
+        return flight.answer()
 
-        A session most often keeps what the request says, or nothing: so the first look takes
-        that for granted, and is the only one if it holds.
-        """
-        scope = keys.scope_of(
-            request.workspace_id, request.user_id, request.session_id, request.conversation_id
-        )
-        own = effective(request, None)
-        names = self._names(scope, request, own, options)
-        asked = Asked(request, options, scope, own, names, Remarks(), None, request_id, trace_id)
-        seen = await self._look(asked, assumed=True)
-        session = seen.session if seen is not None else None
-        if session is None:
-            return asked, seen
-        asked = replace(asked, last_hash=session.last_context_hash)
-        if session.coordinates == kept(own.at):
-            return asked, seen
-        found = effective(request, session.coordinates)
-        names = self._names(scope, request, found, options)
-        asked = replace(asked, effective=found, names=names)
-        return asked, seen if options.fresh else await self._look(asked, assumed=False)
-
-    def _names(
-        self, scope: Scope, request: ContextBuildInput, found: Effective, options: Options
-    ) -> Names:
-        limits = self._builder.limits
-        how = Rendering(request.locale, request.timezone, limits.messages, limits.compression_chars)
-        return names_of(scope, request, found, how, strict=options.strict)
-
-    async def _look(self, asked: Asked, *, assumed: bool) -> Seen | None:
-        return await self._repository.look(
-            asked.names,
-            asked.effective,
-            asked.remarks,
-            fresh=asked.options.fresh,
-            assumed=assumed,
-        )
+    async def _next(self, asked: Asked) -> Answer:
+        look = await self._looking.again(asked)
+        return look.whole or await self._within_bound(asked, look.seen)
 
     async def _within_bound(self, asked: Asked, seen: Seen | None) -> Answer:
         """Builds, and while a part is away tries again until the bound.
@@ -117,7 +96,7 @@ class ContextEngine:
         """
         last: Unavailable | None = None
         try:
-            async with asyncio.timeout(self._build_timeout):
+            async with asyncio.timeout(self._build_timeout), self._turn(asked):
                 for attempt in range(1_000_000):
                     try:
                         return await self._build(asked, seen)
@@ -129,6 +108,10 @@ class ContextEngine:
         if last is not None:
             raise last
         raise Unavailable("build", f"not done within {self._build_timeout:g} s; try again later")
+
+    def _turn(self, asked: Asked) -> AbstractAsyncContextManager[object]:
+        """Builds in place of the whole cache come a few at a time: the database must survive."""
+        return self._bypasses if asked.remarks.bypassed else nullcontext()
 
     async def _build(self, asked: Asked, seen: Seen | None) -> Answer:
         context_id = uuid4().hex
@@ -185,18 +168,12 @@ class ContextEngine:
             )
 
 
+def _flight_of(asked: Asked) -> Hashable:
+    """What requests must share to share an answer: all that decides what it is, and all that
+    decides which answers will do."""
+    return asked.names.whole, asked.options, asked.remarks.bypassed
+
+
 def moment_of(ms: int) -> datetime:
     """A reading of the store's clock, in milliseconds since 1970, as a time."""
     return datetime.fromtimestamp(ms / 1000, UTC)
-
-
-def _cached(entry: Entry, now_ms: int) -> Answer:
-    """A cached answer: its bytes, with the source and the age put in front.
-
-    Raises `NotFound` where a denial is cached.
-    """
-    if (refused := denial(entry.payload)) is not None:
-        raise refused
-    age = max(0, now_ms - entry.built_ms)
-    context_id, context = answered(entry.payload, "cache", age)
-    return Answer(context_id, entry.context_hash, "cache", context)

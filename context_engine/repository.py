@@ -72,6 +72,16 @@ class Remarks:
     """Passing conditions that an answer's trace must own up to."""
 
     said: list[str] = field(default_factory=list)
+    bypassed: bool = False
+    """Nothing cached was read, because liveness was not proven."""
+
+    def bypass(self) -> None:
+        if not self.bypassed:
+            self.bypassed = True
+            self.said.append("cache bypassed: changes are not proven to be applied")
+
+    def unproven_write(self) -> None:
+        self.said.append("built anew: a write that the request names is not proven applied")
 
     def cache_away(self, doing: str, error: Unavailable) -> None:
         remark = f"cache away while {doing}: {error.part}"
@@ -126,18 +136,19 @@ class ContextRepository:
         if seen.moment is None:
             return None
         life = PASSING_TTL if passing else self._lifetimes.cache
-        expires = seen.now_ms + int(min(life, self._lifetimes.cache).total_seconds() * 1000)
-        clock = seen.moment.clock
+        built, clock = seen.now_ms, seen.moment.clock
+        expires = built + int(min(life, self._lifetimes.cache).total_seconds() * 1000)
         if until is not None:
             expires = min(expires, int(until.timestamp() * 1000))
         if surface is not None:
             expires, clock = min(expires, surface.expires_ms), min(clock, surface.clock)
+            built = min(built, surface.built_ms)
         return NewEntry(
             name=name,
             payload=payload,
             tags=tags,
             clock=clock,
-            built_ms=seen.now_ms,
+            built_ms=built,
             expires_ms=expires,
             context_hash=context_hash,
             quiet=quiet,

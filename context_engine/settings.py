@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from dotenv import dotenv_values
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
@@ -114,6 +114,15 @@ class Settings(BaseSettings):
     """Bound of one SQL statement, held by the server."""
     count_cap: int = Field(10_000, ge=1, le=10_000_000)
     """How far rows and links are counted: a count beyond it is `exact: false`, with this value."""
+    liveness: Literal["proven", "assumed"] = "proven"
+    """`proven`: the cache is read only while beats of the relay come through every partition of
+    the change topics. `assumed`: always; for who embeds the engine and runs no relay."""
+    heartbeats: Literal["relay", "consumer"] = "relay"
+    """Who sends the beats: `relay`, which vouches for the outbox too; `consumer`, for a product
+    without this outbox, so that they prove the way from the topics to the cache only."""
+    bypass_builds: int = Field(8, ge=1, le=256)
+    """Builds at once in one process while liveness is not proven, so that the database survives
+    the requests that the cache answers otherwise."""
     database_pool_size: int = Field(16, ge=1, le=256)
     """Connections of one process."""
     redis_timeout_seconds: float = Field(1.0, gt=0)

@@ -18,7 +18,7 @@ from context_engine.settings import Settings
 from events import cloudevents, examples, messages
 from events.dead_letters import PREFIX
 from events.examples import CHANGES
-from events.messages import BuildFailed, BuildRequest, ContextEvicted, ContextReady
+from events.messages import BuildFailed, BuildRequest, ContextEvicted, ContextReady, Heartbeat
 from events.topics import DEAD_LETTER_SUFFIX, Topic, Topics
 
 Json = dict[str, Any]  # a JSON document, which only the validators type
@@ -31,6 +31,7 @@ _Mode = Literal["validation", "serialization"]
 _SENT_TO_US: list[tuple[type[BaseModel], _Mode]] = [
     (BuildRequest, "validation"),
     *((type(change), "validation") for change in CHANGES),
+    (Heartbeat, "validation"),
 ]
 _SENT_BY_US: list[tuple[type[BaseModel], _Mode]] = [
     (ContextReady, "serialization"),
@@ -125,7 +126,8 @@ def _channels(topics: Topics) -> Iterator[tuple[str, Json]]:
     )
     for kind, topic in topics.by_kind:
         types = [messages.change_type(c) for c in CHANGES if topics.topic_for(c) == topic]
-        yield _camel(kind), _channel(topic, f"Domain changes of the kind {kind}.", types)
+        about = f"Domain changes of the kind {kind}, and the relay's heartbeats."
+        yield _camel(kind), _channel(topic, about, [*types, messages.HEARTBEAT])
     yield "evictions", _channel(topics.evictions, "What was taken back.", [messages.EVICTED])
     for topic in (ask, *topics.changes()):
         name = _name_of(topics, topic) + "DeadLetters"
@@ -221,6 +223,7 @@ def _messages(payloads: dict[str, Any]) -> Json:
     request = examples.REQUEST.model_dump(mode="json", exclude_unset=True)
     failed = examples.FAILED.model_dump(mode="json", exclude_none=True)
     evicted = examples.EVICTED.model_dump(mode="json")
+    beat = examples.HEARTBEAT.model_dump(mode="json")
     made = {
         messages.BUILD_REQUESTED: _message(
             BuildRequest, messages.BUILD_REQUESTED, payloads, "the scope key", request, asks=True
@@ -231,6 +234,9 @@ def _messages(payloads: dict[str, Any]) -> Json:
         ),
         messages.EVICTED: _message(
             ContextEvicted, messages.EVICTED, payloads, "workspaceId", evicted
+        ),
+        messages.HEARTBEAT: _message(
+            Heartbeat, messages.HEARTBEAT, payloads, "empty; sent to every partition", beat
         ),
     }
     for change in CHANGES:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 
 from context_engine.errors import Unavailable
@@ -39,8 +39,8 @@ class Consumer:
     ) -> None:
         accept_any_header_name()
         self._bootstrap, self._topics = bootstrap, list(topics)
+        self._moves = _Counting()
         self._client = AIOKafkaConsumer(
-            *self._topics,
             bootstrap_servers=bootstrap,
             group_id=group,
             enable_auto_commit=False,
@@ -50,6 +50,12 @@ class Consumer:
             session_timeout_ms=session_ms,
             heartbeat_interval_ms=session_ms // 4,
         )
+        self._client.subscribe(self._topics, listener=self._moves)
+
+    @property
+    def revocations(self) -> int:
+        """How often partitions were taken away: what is known of any may be out of date then."""
+        return self._moves.revocations
 
     async def start(self) -> None:
         """Joins the group and waits for partitions. Raises `Unavailable`."""
@@ -136,6 +142,39 @@ class Consumer:
             raise Unavailable(
                 "broker", f"{topic}[{partition}] is not this member's; its owner reads it"
             ) from error
+
+    async def rewind(self, since: Mapping[tuple[str, int], int]) -> None:
+        """Reads each partition again from its first record appended at or after that time, in
+        milliseconds since 1970; one that was not read beyond that stays where it is.
+
+        A partition that is no longer this member's is left out. Raises `Unavailable`.
+        """
+        times = {TopicPartition(t, p): at for (t, p), at in since.items()}
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                found = await self._client.offsets_for_times(times)
+                for partition, start in found.items():
+                    if start is None or partition not in self._client.assignment():
+                        continue
+                    if start.offset < await self._client.position(partition):
+                        self._client.seek(partition, start.offset)
+        except IllegalStateError:
+            log.warning("partitions moved before they were read again; their new owner does it")
+        except (KafkaError, TimeoutError) as error:
+            raise Unavailable("broker", reason(error)) from error
+
+
+class _Counting(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Counts how often partitions were taken away."""
+
+    def __init__(self) -> None:
+        self.revocations = 0
+
+    def on_partitions_revoked(self, _: object) -> None:
+        self.revocations += 1
+
+    def on_partitions_assigned(self, _: object) -> None:
+        """What comes is read on from what is committed."""
 
 
 def raw_message(record: object) -> RawMessage:

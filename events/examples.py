@@ -35,7 +35,14 @@ from context_engine.changes import (
 )
 from context_engine.models import ContextBuildInput
 from events.cloudevents import SPECVERSION
-from events.messages import BuildFailed, BuildOptions, BuildRequest, ContextEvicted, change_type
+from events.messages import (
+    BuildFailed,
+    BuildOptions,
+    BuildRequest,
+    ContextEvicted,
+    Heartbeat,
+    change_type,
+)
 
 PRODUCT = "my-product"
 """CloudEvents `source` of the examples."""
@@ -134,6 +141,8 @@ EVICTED = ContextEvicted(
     count=2,
     scope_keys=(keys.scope_of(W, CHLOE, "s-1", None).key,),
 )
+
+HEARTBEAT = Heartbeat(at_ms=1_760_000_000_000, reigns=("3f" * 40,), partitions=6)
 
 
 def as_sent(change: AnyChange) -> str:

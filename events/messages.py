@@ -9,9 +9,11 @@ from typing import Annotated
 from pydantic import Field
 from pydantic_core import from_json
 
+from context_engine import tokens
 from context_engine.changes import AnyChange
 from context_engine.errors import UnsupportedOption
 from context_engine.models import AgentContext, ContextBuildInput, Contract, Id, Source
+from context_engine.tokens import MAX_TOKENS, Token
 
 log = logging.getLogger(__name__)
 
@@ -19,8 +21,14 @@ BUILD_REQUESTED = "context.build.requested"
 READY = "context.ready"
 BUILD_FAILED = "context.build.failed"
 EVICTED = "context.evicted"
+HEARTBEAT = "context.heartbeat"
 
 MAX_SCOPE_KEYS = 1_000
+
+MAX_TOKEN_CHARS = 1_024
+
+MAX_REIGNS = 1_000
+"""Primaries of one cluster that a heartbeat names: more than any has."""
 
 
 def change_type(change: AnyChange) -> str:
@@ -33,25 +41,27 @@ def type_of(name: str) -> str:
     return f"domain.{name}"
 
 
+TokenText = Annotated[str, Field(min_length=1, max_length=MAX_TOKEN_CHARS)]
+
+
 class BuildOptions(Contract):
     """How a request wants to be answered. What this version lacks is refused, never ignored.
 
     `fresh`: never from a cache, though it fills it. `strict`: every requested coordinate that
-    cannot be seen is an error.
+    cannot be seen is an error. `after`: tokens of writes that the answer must have in it.
+    `maxAgeMs`: a cached answer only if built within it.
     """
 
     fresh: bool = False
     strict: bool = False
     max_age_ms: Annotated[int, Field(ge=0)] | None = None
-    after: tuple[str, ...] = ()
+    after: Annotated[tuple[TokenText, ...], Field(max_length=MAX_TOKENS)] = ()
     ttl_ms: Annotated[int, Field(ge=0)] | None = None
     model: str | None = None
     budget: Annotated[int, Field(ge=0)] | None = None
 
 
 _NOT_YET = {
-    "max_age_ms": "maxAgeMs",
-    "after": "after",
     "ttl_ms": "ttlMs",
     "model": "model",
     "budget": "budget",
@@ -63,6 +73,11 @@ def check_supported(options: BuildOptions) -> None:
     for name, wire in _NOT_YET.items():
         if getattr(options, name) not in (None, ()):
             raise UnsupportedOption(f"options.{wire} is not supported yet; leave it out")
+
+
+def tokens_of(options: BuildOptions) -> tuple[Token, ...]:
+    """The writes that a request names. Raises `InvalidRequest` for what is no token."""
+    return tuple(map(tokens.parse, options.after))
 
 
 class BuildRequest(Contract):
@@ -111,6 +126,21 @@ class ContextEvicted(Contract):
     count: int
     scope_keys: tuple[str, ...] = Field(default=(), max_length=MAX_SCOPE_KEYS)
     truncated: bool = False
+
+
+class Heartbeat(Contract):
+    """`context.heartbeat`: all that was committed before its pulse was published before it.
+
+    A relay sends one through every partition of every change topic, behind the changes. Whoever
+    reads the topics for the changes leaves it out.
+    """
+
+    at_ms: Annotated[int, Field(ge=0)]
+    """The store's time when the pulse was taken, milliseconds since 1970."""
+    reigns: Annotated[tuple[str, ...], Field(min_length=1, max_length=MAX_REIGNS)]
+    """Who reigned in the store then: opaque, one for each primary."""
+    partitions: Annotated[int, Field(ge=1)]
+    """How many partitions this topic has."""
 
 
 def ready_bytes(

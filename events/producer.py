@@ -157,6 +157,16 @@ class Producer:
             ) from error
         return Position(record.topic, metadata.partition, metadata.offset)
 
+    async def partitions(self, topic: str) -> int:
+        """How many partitions `topic` has. Raises `Unavailable`."""
+        if self._client is None:
+            raise RuntimeError("the producer is not started: call start() first")
+        try:
+            async with asyncio.timeout(self._timeout):
+                return len(await self._client.partitions_for(topic))
+        except (KafkaError, TimeoutError, OSError) as error:
+            raise Unavailable("broker", f"{self._bootstrap} ({reason(error)})") from error
+
     async def check(self) -> None:
         """Asks the broker for its metadata. Raises `Unavailable`, also before `start`."""
         if self._client is None:

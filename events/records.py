@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from context_engine.ports import Place
+from context_engine.tokens import Published, text_of
+
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
@@ -38,3 +41,8 @@ class Position:
     topic: str
     partition: int
     offset: int
+
+    @property
+    def token(self) -> str:
+        """Names the record to a later request (`options.after`), which is answered after it."""
+        return text_of(Published(Place(self.topic, self.partition), self.offset))

@@ -90,7 +90,12 @@ class BuildHandler:
 
     async def _answer(self, request: BuildRequest, address: ReplyAddress) -> OutgoingRecord:
         messages.check_supported(request.options)
-        options = Options(fresh=request.options.fresh, strict=request.options.strict)
+        options = Options(
+            fresh=request.options.fresh,
+            strict=request.options.strict,
+            after=messages.tokens_of(request.options),
+            max_age_ms=request.options.max_age_ms,
+        )
         answer = await self._engine.build(request.input, options, request_id=request.request_id)
         data = messages.ready_bytes(
             request.request_id,

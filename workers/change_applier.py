@@ -17,10 +17,11 @@ from context_engine.ports import Evicted
 from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.dead_letters import dead_letter
-from events.messages import ContextEvicted
+from events.messages import ContextEvicted, Heartbeat
 from events.records import OutgoingRecord, Position, RawMessage
 from events.topics import Topics
 from workers.change_reader import Poison, read
+from workers.proving import Heard, Prover
 
 log = structlog.get_logger(__name__)
 
@@ -39,32 +40,43 @@ class ChangeApplier:
     """Applies a batch of messages of the change topics. Raises `Unavailable` part-way: redo it."""
 
     def __init__(
-        self, invalidator: Invalidator, producer: Sender, topics: Topics, settings: Settings
+        self,
+        invalidator: Invalidator,
+        prover: Prover,
+        producer: Sender,
+        topics: Topics,
+        settings: Settings,
     ) -> None:
-        self._invalidator, self._producer, self._topics = invalidator, producer, topics
+        self._invalidator, self._prover = invalidator, prover
+        self._producer, self._topics = producer, topics
         self._group = settings.invalidation_group
         self._secret = settings.tag_secret.get_secret_value()
 
     async def apply(self, batch: Sequence[RawMessage]) -> None:
-        """Marks all, then evicts, then tells. Done means: may be committed."""
+        """Marks all, proves it, then evicts, then tells. Done means: may be committed."""
         changes: list[tuple[RawMessage, AnyChange]] = []
+        heard: list[Heard] = []
         poisons: list[Poison] = []
         for raw in batch:
-            found = read(raw)
-            if isinstance(found, Poison):
-                poisons.append(found)
-            else:
-                changes.append((raw, found))
+            match read(raw):
+                case Poison() as poison:
+                    poisons.append(poison)
+                case Heartbeat() as beat:
+                    heard.append((raw, beat))
+                case change:
+                    changes.append((raw, change))
         marks = await self._invalidator.mark([change for _, change in changes])
         for poison in poisons:
             await self._invalidator.mark_unknown(poison.workspace_ids)
+        await self._prover.hear(heard)
         told: list[OutgoingRecord] = []
         for (raw, change), mark in zip(changes, marks, strict=True):
             told.append(self._changed(raw, await self._invalidator.evict(change, mark)))
         for poison in poisons:
             told.extend(await self._buried(poison))
         await asyncio.gather(*map(self._producer.send, told))
-        log.info("changes applied", changes=len(changes), unreadable=len(poisons))
+        if changes or poisons:
+            log.info("changes applied", changes=len(changes), unreadable=len(poisons))
 
     def _changed(self, raw: RawMessage, applied: Applied) -> OutgoingRecord:
         change = applied.change

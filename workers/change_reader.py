@@ -11,6 +11,7 @@ from context_engine.changes import AnyChange, domain_change
 from context_engine.errors import InvalidRequest
 from context_engine.models import invalid
 from events import cloudevents, messages
+from events.messages import Heartbeat
 from events.records import RawMessage
 
 UNDECODABLE = "\ufffd"
@@ -45,11 +46,13 @@ def _an_id(value: JsonValue) -> str | None:
     return None if found is None or UNDECODABLE in found else found
 
 
-def read(raw: RawMessage) -> AnyChange | Poison:
-    """The change in `raw`, or why there is none. Raises nothing that a message could cause."""
+def read(raw: RawMessage) -> AnyChange | Heartbeat | Poison:
+    """What `raw` says, or why it says nothing. Raises nothing that a message could cause."""
     try:
         event = cloudevents.decode(raw)
         try:
+            if event.type == messages.HEARTBEAT:
+                return Heartbeat.model_validate_json(event.data)
             change = domain_change.validate_json(event.data)
         except ValidationError as error:
             raise invalid(error) from error

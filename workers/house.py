@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,12 +11,17 @@ from pathlib import Path
 
 from context_engine import bootstrap
 from context_engine.adapters.sql.migrate import upgrade
+from context_engine.errors import Unavailable
+from context_engine.liveness import LOOK_SECONDS
 from context_engine.settings import Settings
 from events.topics import Topics, ensure
 from workers import supervisor
 from workers.localstack import LocalStack, Part
 from workers.seed import Seeded, seed
 from workers.supervisor import WorkerProcess
+
+LIVE_SECONDS = 30.0
+"""How long the first heartbeats may take: a consumer joins its group and reads back first."""
 
 Say = Callable[[str], None]
 
@@ -59,7 +65,24 @@ async def furnished(
         seeded = await seed(services)
     say("starting the workers")
     async with supervisor.workers(env=env, logs=logs, health_port=settings.health_port) as running:
+        say("waiting for proof that changes are applied")
+        await until_live(settings)
         yield House(settings, env, seeded, running)
+
+
+async def until_live(settings: Settings, *, within: float = LIVE_SECONDS) -> None:
+    """Waits until caches may be read. Raises `Unavailable` where that takes too long."""
+    async with bootstrap.parts(settings) as parts:
+        watch = bootstrap.lookout(settings, parts.liveness)
+        try:
+            async with asyncio.timeout(within):
+                while await watch.proven() is None:  # noqa: ASYNC110 - a proof is told to nobody
+                    await asyncio.sleep(LOOK_SECONDS)
+        except TimeoutError:
+            raise Unavailable(
+                "liveness",
+                f"not proven within {within:g} s; do the relay and the invalidation consumer run?",
+            ) from None
 
 
 def settings_of(env: dict[str, str]) -> Settings:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Protocol
 
 import structlog
@@ -22,8 +23,11 @@ from events.producer import Producer
 from events.records import RawMessage
 from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
+from workers.beside import beside
 from workers.change_applier import ChangeApplier
 from workers.health import served
+from workers.heartbeat import Heart
+from workers.proving import Prover
 from workers.runner import ExitCode
 from workers.watchdog import Stalled, Watchdog
 
@@ -168,14 +172,20 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         try:
             if not await unless(stop, start()):
                 return ExitCode.OK
-            applier = ChangeApplier(Invalidator(parts.cache), producer, topics, settings)
+            life = timedelta(seconds=settings.cache_ttl_seconds)
+            prover = Prover(parts.liveness, consumer, life)
+            applier = ChangeApplier(Invalidator(parts.cache), prover, producer, topics, settings)
             patience = Patience(settings.stall_seconds * PATIENCE)
             consumption = Consumption(consumer, applier, patience)
             watchdog = Watchdog(consumption, consumer.behind, stall_seconds=settings.stall_seconds)
             health.moves("changes", watchdog.fault)
             health.started()
             ready()
-            return await watched(consumption, watchdog, stop)
+            work = watched(consumption, watchdog, stop)
+            if settings.heartbeats == "relay":
+                return await work
+            heart = Heart(parts.liveness, parts.cache, None, producer, topics)
+            return await beside(work, heart.run(stop))
         finally:
             health.leaving()
             await consumer.stop()

@@ -2,7 +2,7 @@
 
 Rows are held while they are published and noted as published in the same transaction: a relay
 that dies in between leaves them to the next, which publishes them again. Several relays skip
-each other's rows. Beside it the relay removes evidence that is past its days.
+each other's rows. Beside it the relay sends heartbeats, and removes evidence that is past its days.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from events.producer import Producer, RecordRefused
 from events.records import OutgoingRecord, Position
 from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
+from workers.beside import beside
 from workers.health import Pulse, served
+from workers.heartbeat import Heart
 from workers.retention import retain
 from workers.runner import ExitCode
 
@@ -190,19 +192,17 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         try:
             if not await unless(stop, start()):
                 return ExitCode.OK
-            cleaning = asyncio.create_task(
-                retain(parts.snapshots, settings.snapshot_retention_days, stop)
-            )
             pulse = Pulse(settings.stall_seconds)
             health.moves("outbox", pulse.fault)
             health.started()
-            try:
-                ready()
-                patience = Patience(settings.stall_seconds)
-                return await relay(relaying, parts.outbox, stop, patience, pulse.beat)
-            finally:
-                cleaning.cancel()
-                await asyncio.gather(cleaning, return_exceptions=True)
+            ready()
+            patience = Patience(settings.stall_seconds)
+            heart = Heart(parts.liveness, parts.cache, parts.outbox, producer, topics)
+            return await beside(
+                relay(relaying, parts.outbox, stop, patience, pulse.beat),
+                heart.run(stop),
+                retain(parts.snapshots, settings.snapshot_retention_days, stop),
+            )
         finally:
             health.leaving()
             await parts.outbox.close()

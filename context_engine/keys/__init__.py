@@ -12,9 +12,11 @@ from context_engine.keys.answers import (
     surface_key,
     whole_key,
 )
-from context_engine.keys.encoding import digest
+from context_engine.keys.encoding import digest, part
 from context_engine.keys.names import (
+    applied_name,
     index_name,
+    live_name,
     marks_name,
     memory_name,
     quietly,
@@ -67,13 +69,16 @@ __all__ = [
     "access",
     "agent",
     "any_value",
+    "applied_name",
     "conversation",
     "digest",
     "index_name",
     "links_to",
+    "live_name",
     "marks_name",
     "memory_name",
     "organization",
+    "part",
     "project",
     "quietly",
     "rows",

@@ -64,6 +64,16 @@ def sessions_name(workspace_id: str, user_id: str) -> str:
     return f"{_slot(workspace_id)}sessions:{part(user_id)}"
 
 
+def live_name(topic: str, partition: int) -> str:
+    """That a partition's changes are applied, for as long as it is there. One slot for all."""
+    return f"{{live}}:{topic}:{partition}"
+
+
+def applied_name() -> str:
+    """The hash of what was last proven of each partition, kept for longer than it is live."""
+    return "{live}:applied"
+
+
 def workspace_in(name: str) -> str:
     """The workspace whose slot `name` lies in. Raises `ValueError` for a name not made here."""
     start, end = name.find("{"), name.find("}:")

@@ -26,10 +26,12 @@ from context_engine.ports.evidence import (
     SnapshotRecord,
     Snapshots,
 )
-from context_engine.ports.outbox import OutboxBatch, OutboxRow, OutboxSource
+from context_engine.ports.liveness import Beat, LivenessStore, Place, Proof, Proofs, Pulse
+from context_engine.ports.outbox import OutboxBatch, OutboxRow, OutboxSource, Unpublished
 
 __all__ = [
     "SUMMARY_START",
+    "Beat",
     "Clock",
     "ContextCache",
     "Counts",
@@ -38,6 +40,7 @@ __all__ = [
     "Entry",
     "Epoch",
     "Evicted",
+    "LivenessStore",
     "Look",
     "Marked",
     "Moment",
@@ -45,6 +48,10 @@ __all__ = [
     "OutboxBatch",
     "OutboxRow",
     "OutboxSource",
+    "Place",
+    "Proof",
+    "Proofs",
+    "Pulse",
     "Reign",
     "Seen",
     "SessionRecord",
@@ -52,4 +59,5 @@ __all__ = [
     "SnapshotLine",
     "SnapshotRecord",
     "Snapshots",
+    "Unpublished",
 ]

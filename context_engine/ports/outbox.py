@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,6 +24,15 @@ class OutboxRow:
     """The `DomainChange` as camelCase JSON."""
     written_at: datetime
     """By the database's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unpublished:
+    """What was committed and not yet published, as one plain read saw it."""
+
+    ids: frozenset[str]
+    put_off: frozenset[str]
+    """Workspaces with a change that its topic refused, and which may never be published."""
 
 
 class OutboxBatch(Protocol):
@@ -57,6 +66,15 @@ class OutboxSource(Protocol):
 
     async def clean(self, older_than: timedelta) -> int:
         """Removes rows published longer ago than that; returns how many."""
+
+    async def unpublished(self, limit: int) -> Unpublished | None:
+        """Every row that is committed and unpublished now, those that a relay holds included.
+
+        None where there are more than `limit`.
+        """
+
+    async def all_published(self, ids: Collection[str]) -> bool:
+        """Whether each of these rows is published; a row that was removed had been."""
 
     async def lag(self) -> timedelta | None:
         """Age of the oldest unpublished row, put off or not; None where all are published."""

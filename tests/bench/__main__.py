@@ -13,6 +13,7 @@ from rich.console import Console
 from tests.bench.builds import cold, dialogues
 from tests.bench.changes import evictions, marks
 from tests.bench.denials import denied
+from tests.bench.flights import flights
 from tests.bench.hot import hot_measures, measure_rounds, running
 from tests.bench.house import BenchHouse, bench_house, real_request
 from tests.bench.imports import imports
@@ -73,6 +74,7 @@ BENCHES: dict[str, Callable[[BenchHouse], Awaitable[list[Measure]]]] = {
     "cold": cold,
     "dialogue": dialogues,
     "denied": denied,
+    "flights": flights,
     "rules": rules,
     "large": large,
     "million": million,

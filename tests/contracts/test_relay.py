@@ -21,7 +21,7 @@ from context_engine.adapters.sql.services import DomainServices
 from context_engine.adapters.sql.snapshots import SqlSnapshots
 from context_engine.changes import AnyChange, domain_change, kind_of
 from context_engine.errors import Unavailable
-from context_engine.ports import OutboxBatch, OutboxSource, SnapshotRecord
+from context_engine.ports import OutboxBatch, OutboxSource, SnapshotRecord, Unpublished
 from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.producer import Producer, RecordTooLarge
@@ -343,3 +343,33 @@ async def test_what_was_published_long_ago_is_forgotten(line: Line) -> None:
     before = len(await outbox(line.database))
     await line.relay.tidy()
     assert 0 < len(await outbox(line.database)) < before
+
+
+async def test_what_another_relay_holds_is_seen_as_unpublished(line: Line) -> None:
+    """A relay that stands still with its rows locked hides them from `SKIP LOCKED`, and must not
+    hide them from a heartbeat."""
+    every = {str(row.id) for row in await outbox(line.database)}
+    async with line.source.claim(BATCH) as batch:
+        assert {row.id for row in batch.rows} == every
+        async with line.source.claim(BATCH) as skipped:
+            assert skipped.rows == []
+        found = await line.source.unpublished(1_000)
+        assert found is not None
+        assert found.ids == every
+        assert not await line.source.all_published(found.ids)
+        await batch.published(sorted(every))
+        assert not await line.source.all_published(found.ids)  # it is not committed
+    assert await line.source.all_published(found.ids)
+    assert await line.source.unpublished(1_000) == Unpublished(frozenset(), frozenset())
+
+
+async def test_a_row_that_was_put_off_is_told_apart(line: Line) -> None:
+    """By its workspace, whose contexts end in its place; more than the limit is not told at all."""
+    rows = await outbox(line.database)
+    assert await line.source.unpublished(len(rows) - 1) is None
+    async with line.source.claim(BATCH) as batch:
+        await batch.refused([str(rows[0].id)])
+    found = await line.source.unpublished(len(rows))
+    assert found is not None
+    assert found.put_off == {rows[0].aggregateid}
+    assert found.ids == {str(row.id) for row in rows[1:]}

@@ -16,7 +16,7 @@ from events.topics import Topics, ensure
 from tests.support.line import Line, line_of
 from tests.support.stack import Databases
 from tests.support.world import World
-from workers.house import settings_of
+from workers.house import settings_of, until_live
 from workers.localstack import LocalStack
 from workers.supervisor import WorkerProcess, workers
 
@@ -65,8 +65,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def house(
     env: dict[str, str], world: World, logs: Path
 ) -> AsyncIterator[dict[str, WorkerProcess]]:
-    """The three workers as processes. Whoever kills one starts it again."""
+    """The three workers as processes, live. Whoever kills one starts it again."""
     async with workers(env=env, logs=logs) as running:
+        await until_live(settings_of(env))
         yield running
 
 

@@ -100,9 +100,11 @@ async def test_requests_in_flight_when_the_worker_dies_are_answered(
 ) -> None:
     """Fifty taken and not one answered: the next worker answers each."""
     fresh = BuildOptions(fresh=True)
+    # Each another question: equal ones are one build.
+    questions = (GOOD.model_copy(update={"message": f"question {n}"}) for n in range(REQUESTS))
     asked = [
-        asyncio.create_task(client.request(GOOD, options=fresh, timeout=WAIT_SECONDS))
-        for _ in range(REQUESTS)
+        asyncio.create_task(client.request(one, options=fresh, timeout=WAIT_SECONDS))
+        for one in questions
     ]
     async with standstill(settings, waiting=settings.database_pool_size):
         assert not any(task.done() for task in asked)

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from events.producer import Producer
 from events.records import OutgoingRecord, Position, RawMessage
 from tests.support.line import Line, buried, scope
 from workers.invalidate import ChangeApplier, next_offsets
+from workers.proving import Prover
 from workers.runner import ExitCode
 
 pytestmark = pytest.mark.timeout(120)
@@ -104,7 +106,8 @@ async def _die(line: Line, at: str) -> None:
         async with KilledCache(settings.redis_url, settings) as cache, asyncio.timeout(30):
             cache.at = at
             dying = KilledProducer(line.producer, at)
-            applier = ChangeApplier(Invalidator(cache), dying, line.topics, settings)
+            prover = Prover(cache.liveness, consumer, timedelta(seconds=300))
+            applier = ChangeApplier(Invalidator(cache), prover, dying, line.topics, settings)
             batch: list[RawMessage] = []
             while len(batch) < 3:
                 batch += await consumer.poll(0.5)

@@ -12,7 +12,16 @@ from context_engine import keys
 from context_engine.adapters.memory import MemoryCache
 from context_engine.adapters.redis import RedisCache
 from context_engine.keys import Scope, Tag
-from context_engine.ports import ContextCache, Look, Moment, NewEntry, Reign, Seen, SessionWrite
+from context_engine.ports import (
+    ContextCache,
+    LivenessStore,
+    Look,
+    Moment,
+    NewEntry,
+    Reign,
+    Seen,
+    SessionWrite,
+)
 from context_engine.settings import Settings
 
 WORKSPACE = "w/1"
@@ -66,6 +75,7 @@ class Store(ABC):
     """One backend. Each test has an empty one."""
 
     cache: ContextCache
+    liveness: LivenessStore
 
     async def look(self, who: Scope, answer: str = "a", session: bytes | None = None) -> Seen:
         look = Look(who, whole_name(who, answer), surface_name(who, answer), session=session)
@@ -114,6 +124,7 @@ class MemoryStore(Store):
     def __init__(self) -> None:
         self.now_ms = 1_700_000_000_000
         self.cache: MemoryCache = MemoryCache(now=lambda: self.now_ms)
+        self.liveness = self.cache.liveness
 
     async def flush(self) -> None:
         self.cache.flush()
@@ -142,6 +153,7 @@ class RedisStore(Store):
         self.url = url
         self.redis = Redis.from_url(url, protocol=2)
         self.cache: RedisCache = RedisCache(url, settings())
+        self.liveness = self.cache.liveness
 
     async def close(self) -> None:
         await self.cache.close()

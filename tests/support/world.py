@@ -15,6 +15,7 @@ from context_engine.adapters.sql.reads import SqlDomain
 from context_engine.adapters.sql.snapshots import SqlSnapshots
 from context_engine.builder import Builder, Limits
 from context_engine.engine import ContextEngine
+from context_engine.liveness import Assumed
 from context_engine.ports import ContextCache
 from context_engine.repository import ContextRepository, Lifetimes
 
@@ -26,7 +27,10 @@ OWN_ROWS: JsonValue = {"cmp": {"ref": "sys:created_by", "op": "eq", "operand": {
 def engine_over(database: AsyncEngine, cache: ContextCache, **more: Any) -> ContextEngine:
     repository = ContextRepository(cache, SqlSnapshots(database), Lifetimes())
     return ContextEngine(
-        SqlDomain(database), repository, Builder(Limits(tag_secret=SECRET)), **more
+        SqlDomain(database),
+        repository,
+        Builder(Limits(tag_secret=SECRET)),
+        **{"liveness": Assumed(), **more},
     )
 
 

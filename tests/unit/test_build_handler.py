@@ -212,10 +212,10 @@ async def test_a_key_is_any_bytes() -> None:
 
 async def test_an_option_of_later_is_refused_and_not_buried() -> None:
     """It is well formed, so only its asker is told."""
-    (failed,) = await handler()(message({**body(), "options": {"maxAgeMs": 5}}))
+    (failed,) = await handler()(message({**body(), "options": {"ttlMs": 5}}))
     said = failure(failed)
     assert said.code == "unsupported_option"
-    assert "options.maxAgeMs" in said.message
+    assert "options.ttlMs" in said.message
 
 
 CORRELATION: Headers = (("kafka_correlationId", b"\x00\xff"), ("correlation_id", b"abc"))
@@ -300,3 +300,11 @@ async def test_a_dead_letter_that_its_topic_refuses_is_loud() -> None:
     (dead,) = await made(raw)
     with pytest.raises(RecordTooLarge):
         await made.substitute(raw, dead, RecordTooLarge("too large"))
+
+
+async def test_a_token_that_nobody_was_given_is_refused_and_buried() -> None:
+    """Malformed: its asker is told which option, and the message is kept."""
+    records = await handler()(message({**body(), "options": {"after": ["x"]}}))
+    said = failure(records[-1])
+    assert (said.code, said.field) == ("invalid_request", "options.after")
+    assert len(records) == 2

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 import pytest
 
@@ -15,15 +16,16 @@ from context_engine.changes import AnyChange, MemberChanged
 from context_engine.errors import Unavailable
 from context_engine.invalidation import Invalidator
 from context_engine.keys import Tag
-from context_engine.ports import Evicted, Marked
+from context_engine.ports import Beat, Evicted, Marked, Place
 from context_engine.settings import Settings
 from events import cloudevents, messages
-from events.messages import ContextEvicted
+from events.messages import ContextEvicted, Heartbeat
 from events.records import OutgoingRecord, Position, RawMessage
 from events.topics import Topics
 from workers.backoff import Patience, reach
 from workers.change_reader import Poison, read
 from workers.invalidate import ChangeApplier, Consumption, next_offsets, watched
+from workers.proving import Prover
 from workers.runner import ExitCode
 from workers.watchdog import Watchdog
 
@@ -153,6 +155,13 @@ class Steps:
         self.note("poll")
         return self.batches.pop(0)
 
+    @property
+    def revocations(self) -> int:
+        return 0
+
+    async def rewind(self, since: Mapping[tuple[str, int], int]) -> None:
+        self.note("rewind")
+
     async def commit(self, offsets: dict[tuple[str, int], int]) -> None:
         self.note("commit")
         self.committed.append(offsets)
@@ -184,8 +193,10 @@ class NotingCache(MemoryCache):
 def consumption(
     steps: Steps, *, cache: NotingCache | None = None, patience: float = 5.0
 ) -> Consumption:
-    invalidator = Invalidator(cache or NotingCache(steps))
-    applier = ChangeApplier(invalidator, steps, Topics.of(SETTINGS), SETTINGS)
+    store = cache or NotingCache(steps)
+    invalidator = Invalidator(store)
+    prover = Prover(store.liveness, steps, timedelta(seconds=300))
+    applier = ChangeApplier(invalidator, prover, steps, Topics.of(SETTINGS), SETTINGS)
     return Consumption(steps, applier, Patience(patience))
 
 
@@ -203,6 +214,31 @@ async def test_marks_come_first_and_the_position_last() -> None:
         *("poll", "mark", "evict", "send", "commit"),
     ]
     assert steps.committed == [{(TOPIC, 0): 6}, {(TOPIC, 0): 7}]
+
+
+async def test_what_stood_before_a_heartbeat_is_proven_once_it_is_marked() -> None:
+    """Before anything is unlinked or told: neither makes a change more applied."""
+    steps = Steps([])
+    cache = NotingCache(steps)
+    proven: list[list[str]] = []
+    renew = cache.liveness.renew
+
+    async def noting(beats: Sequence[Beat], vocabulary: str) -> None:
+        proven.append(list(steps.done))
+        await renew(beats, vocabulary)
+
+    cache.liveness.renew = noting  # type: ignore[method-assign]
+    pulse = await cache.liveness.pulse()
+    said = Heartbeat(at_ms=pulse.at_ms, reigns=tuple(pulse.reigns), partitions=1)
+    beat = message(value=said.model_dump_json().encode(), type=messages.HEARTBEAT, key=None)
+    steps.batches = [[replace(beat, offset=1)], [message(offset=2), replace(beat, offset=3)]]
+    await consumption(steps, cache=cache).run(steps.stop)
+    assert steps.done[:3] == ["poll", "mark", "rewind"]  # nobody proved this partition before
+    assert proven[-1][-1] == "mark"
+    [proof] = (await cache.liveness.proofs([Place(TOPIC, 0)])).each
+    assert proof is not None
+    assert (proof.applied, proof.left_ms > 0) == (3, True)
+    assert steps.committed[-1] == {(TOPIC, 0): 4}
 
 
 async def test_an_announcement_names_the_change_and_its_place() -> None:

@@ -116,6 +116,7 @@ def test_the_document_names_every_topic_and_message() -> None:
     assert addressed == {topic.name: topic.partitions for topic in topics.all()}
     types = {messages.change_type(change) for change in CHANGES}
     types |= {messages.BUILD_REQUESTED, messages.READY, messages.BUILD_FAILED, messages.EVICTED}
+    types |= {messages.HEARTBEAT}
     assert set(document["components"]["messages"]) == types | {asyncapi.DEAD_LETTER}
 
 

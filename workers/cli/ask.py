@@ -45,6 +45,13 @@ def build(
     timezone: Annotated[Text, typer.Option(help="IANA zone, such as Europe/Berlin.")] = None,
     fresh: Annotated[bool, typer.Option(help="Never from a cache.")] = False,
     strict: Annotated[bool, typer.Option(help="Every coordinate must be in sight.")] = False,
+    after: Annotated[
+        list[str], typer.Option(help="Token of a write, repeatable: the answer has it in it.")
+    ] = MANY,
+    max_age_ms: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads this at run time
+        typer.Option(min=0, help="From a cache only if built within so many milliseconds."),
+    ] = None,
     timeout: Annotated[
         float, typer.Option(min=LEAST_SECONDS, help="Seconds to wait for the answer.")
     ] = 15.0,
@@ -74,12 +81,14 @@ def build(
         request = ContextBuildInput.model_validate(
             {"userId": user, "workspaceId": workspace, **fields}
         )
+        options = BuildOptions(
+            fresh=fresh, strict=strict, after=tuple(after), max_age_ms=max_age_ms
+        )
     except ValidationError as error:
         leave(invalid(error))
 
     async def ask() -> ContextReady:
         async with ContextClient(config()) as client:
-            options = BuildOptions(fresh=fresh, strict=strict)
             return await client.request(request, options=options, timeout=timeout)
 
     ready = run(ask())

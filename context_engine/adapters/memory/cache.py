@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from context_engine import keys
+from context_engine.adapters.memory.liveness import MemoryLiveness
 from context_engine.keys import Scope, Tag
 from context_engine.ports import (
     Entry,
@@ -85,11 +86,13 @@ class MemoryCache:
         self._indexes: dict[str, dict[str, int]] = {}
         self._now, self._life_ms = now, 2 * ttl_seconds * 1000
         self._shed_at = 1_024
+        self.liveness = MemoryLiveness(lambda: self.reign, now)
 
     def flush(self) -> None:
         """Loses everything, as a store that was emptied."""
         for held in (self.marks, self.entries, self.sessions, self._indexes):
             held.clear()
+        self.liveness.flush()
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar
 
 Command = tuple[str | bytes | int | float, ...]
@@ -30,6 +31,10 @@ class Pack(Protocol[Item_contra, Answer_co]):
     def most(self) -> int:
         """How many items one command takes: it blocks the store for all of them."""
 
+    @property
+    def shared(self) -> bool:
+        """Whether equal items that travel together may have one answer."""
+
     def command(self, items: Sequence[Item_contra], /) -> Command: ...
 
     def answers(self, items: Sequence[Item_contra], reply: Reply, /) -> Sequence[Answer_co]:
@@ -44,18 +49,29 @@ Send = Callable[[list[Command]], Awaitable[list[Reply]]]
 class _Group(Generic[Item, Answer]):
     pack: Pack[Item, Answer]
     items: list[Item] = field(default_factory=list)
-    waiting: list[asyncio.Future[Answer]] = field(default_factory=list)
+    waiting: list[list[asyncio.Future[Answer]]] = field(default_factory=list)
+    places: dict[Item, int] = field(default_factory=dict)
+
+    def add(self, item: Item, future: asyncio.Future[Answer]) -> None:
+        """Equal items of a pack that only reads are one."""
+        place = self.places.setdefault(item, len(self.items)) if self.pack.shared else -1
+        if place in (-1, len(self.items)):
+            self.items.append(item)
+            self.waiting.append([future])
+        else:
+            self.waiting[place].append(future)
 
     def settle(self, reply: Reply) -> None:
         if isinstance(reply, BaseException):
             self.fail(reply)
             return
-        for future, answer in zip(self.waiting, self.pack.answers(self.items, reply), strict=True):
-            if not future.done():
-                future.set_result(answer)
+        for futures, answer in zip(self.waiting, self.pack.answers(self.items, reply), strict=True):
+            for future in futures:
+                if not future.done():
+                    future.set_result(answer)
 
     def fail(self, error: BaseException) -> None:
-        for future in self.waiting:
+        for future in chain.from_iterable(self.waiting):
             if not future.done():
                 future.set_exception(error)
 
@@ -77,8 +93,7 @@ class Batcher:
             self._groups.append(group)
             self._open[id(pack), place] = group
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        group.items.append(item)
-        group.waiting.append(future)
+        group.add(item, future)
         if self._runner is None:
             self._runner = asyncio.create_task(self._run(), name="redis-batches")
         return await future

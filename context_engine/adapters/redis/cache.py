@@ -19,6 +19,7 @@ from context_engine.adapters.redis import packs
 from context_engine.adapters.redis.batch import Batcher, Command, Reply
 from context_engine.adapters.redis.evict import Eviction
 from context_engine.adapters.redis.link import Full, Link, bounded, connect
+from context_engine.adapters.redis.liveness import RedisLiveness
 from context_engine.errors import Unavailable
 from context_engine.keys import Scope, Tag
 from context_engine.ports import (
@@ -58,6 +59,7 @@ class RedisCache:
         self._life_ms = 2 * settings.cache_ttl_seconds * 1000
         self._single = packs.Single()
         self._looks = packs.Looks(self._life_ms)
+        self.liveness = RedisLiveness(self._ask)
 
     async def __aenter__(self) -> Self:
         return self

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from hashlib import sha1
 from importlib.resources import files
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection
@@ -27,8 +27,8 @@ from redis.exceptions import (
 from context_engine.adapters.redis.batch import Command, Reply
 from context_engine.errors import Unavailable
 
-ScriptName = Literal["look", "fill", "mark", "found", "memory"]
-SCRIPTS: Final[tuple[ScriptName, ...]] = ("look", "fill", "mark", "found", "memory")
+ScriptName = Literal["look", "fill", "mark", "found", "memory", "pulse", "renew", "proofs"]
+SCRIPTS: Final[tuple[ScriptName, ...]] = get_args(ScriptName)
 
 CONNECTIONS = 4
 """Batches hold one; the rest is for walks over many keys."""

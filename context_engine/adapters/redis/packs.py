@@ -38,6 +38,7 @@ class Single:
     """Commands that travel as they are; the reply is the answer."""
 
     most = 1
+    shared = False
 
     def command(self, items: Sequence[Command]) -> Command:
         return items[0]
@@ -50,6 +51,7 @@ class Looks:
     """Looks of one workspace."""
 
     most = PACKED
+    shared = True
 
     def __init__(self, life_ms: int) -> None:
         self._life_ms = life_ms

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,22 +16,25 @@ from typing import Any, cast
 from sqlalchemy import (
     ColumnElement,
     Row,
+    any_,
     delete,
     func,
     insert,
+    literal,
     literal_column,
     or_,
     select,
     text,
     update,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.faults import database_faults
 from context_engine.changes import AnyChange, kind_of
 from context_engine.errors import Unavailable
-from context_engine.ports import OutboxRow
+from context_engine.ports import OutboxRow, Unpublished
 
 CHANNEL = "context_outbox"
 """PostgreSQL's channel that says: rows may have been committed."""
@@ -127,6 +130,26 @@ class SqlOutbox:
             await self.close()  # the next wait opens another
             raise Unavailable("database", "the connection that listens for changes was lost")
         return True
+
+    async def unpublished(self, limit: int) -> Unpublished | None:
+        """Without a lock: `SKIP LOCKED` sees nothing of what a relay that stands still holds."""
+        o = t.outbox.c
+        query = select(o.id, o.aggregateid, o.attempts).where(o.published_at.is_(None))
+        async with database_faults(), self._database.connect() as connection:
+            rows = (await connection.execute(query.limit(limit + 1))).all()
+        if len(rows) > limit:
+            return None
+        return Unpublished(
+            ids=frozenset(str(row.id) for row in rows if not row.attempts),
+            put_off=frozenset(row.aggregateid for row in rows if row.attempts),
+        )
+
+    async def all_published(self, ids: Collection[str]) -> bool:
+        o = t.outbox.c
+        wanted = o.id == any_(literal(list(ids), ARRAY(o.id.type)))
+        query = select(o.id).where(wanted, o.published_at.is_(None)).limit(1)
+        async with database_faults(), self._database.connect() as connection:
+            return (await connection.execute(query)).first() is None
 
     async def clean(self, older_than: timedelta) -> int:
         old = t.outbox.c.published_at < func.now() - older_than

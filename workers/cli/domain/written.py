@@ -120,6 +120,7 @@ def _as_json(one: Written, stood: Stood | None, replaces: Replaces | None) -> di
     return made | {
         "version": one.version,
         "marked": one.marked,
+        "afterTokens": list(one.after),
         "tokens": [camel(token) for token in one.tokens],
         "changes": [change.model_dump(mode="json", exclude_none=True) for change in one.changes],
     }

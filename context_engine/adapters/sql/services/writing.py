@@ -28,6 +28,7 @@ from context_engine.errors import NotYetEnforced, Unavailable
 from context_engine.invalidation import tags_touched
 from context_engine.keys import Tag
 from context_engine.ports import Marked
+from context_engine.tokens import Unproven, of_mark, text_of
 
 ACCESS_KINDS = frozenset({"permission-change", "membership"})
 """Kinds whose writer is told when caches may still serve what was before."""
@@ -68,6 +69,14 @@ class Written:
     """One for each workspace that the write touched."""
     changes: tuple[AnyChange, ...]
     """What went into the outbox."""
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """What a later request names (`options.after`) to be answered after this write."""
+        return tuple(
+            text_of(of_mark(one) if isinstance(one, Marked) else Unproven(one.outbox_id))
+            for one in self.tokens
+        )
 
     @property
     def token(self) -> Token | None:

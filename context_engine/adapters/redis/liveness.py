@@ -1,0 +1,67 @@
+"""`LivenessStore` in Redis or Valkey: one key for each partition, gone when its proof ends."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from context_engine import keys
+from context_engine.adapters.redis import packs
+from context_engine.adapters.redis.batch import Command, Reply
+from context_engine.liveness import LIFE_MS
+from context_engine.ports import Beat, Place, Proof, Proofs, Pulse, Reign
+
+NOTHING: Final = ("{live}:none",)
+"""A key for scripts that touch none: a cluster sends a call where its keys are."""
+
+
+class RedisLiveness:
+    """The proofs beside the marks of one primary."""
+
+    def __init__(self, ask: Callable[[Command], Awaitable[Reply]]) -> None:
+        self._ask = ask
+
+    async def pulse(self) -> Pulse:
+        server, now = await self._ask(packs.call("pulse", NOTHING, ()))
+        return Pulse(now, frozenset({Reign(server.decode())}))
+
+    async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
+        if not beats:
+            return
+        args: list[str | bytes | int] = [LIFE_MS]
+        for beat in beats:
+            reigns = " ".join(sorted(beat.pulse.reigns))
+            rest = f"{vocabulary}\n{beat.partitions}"
+            args += (_field(beat.place), beat.pulse.at_ms, reigns, beat.offset, rest)
+        await self._ask(packs.call("renew", _names([beat.place for beat in beats]), args))
+
+    async def proofs(self, places: Sequence[Place]) -> Proofs:
+        command = packs.call("proofs", _names(places), [_field(place) for place in places])
+        server, *each = await self._ask(command)
+        return Proofs(frozenset({Reign(server.decode())}), [_proof(*one) for one in each])
+
+
+def _names(places: Sequence[Place]) -> list[str]:
+    live = (keys.live_name(place.topic, place.partition) for place in places)
+    return [keys.applied_name(), *live]
+
+
+def _field(place: Place) -> str:
+    return f"{place.topic}:{place.partition}"
+
+
+def _proof(stored: bytes | None, left_ms: int) -> Proof | None:
+    """A proof as it was stored; None also for what is none of ours."""
+    if stored is None:
+        return None
+    try:
+        reigns, applied, vocabulary, partitions = stored.decode().split("\n")
+        return Proof(
+            frozenset(map(Reign, reigns.split(" "))),
+            int(applied),
+            vocabulary,
+            int(partitions),
+            max(0, left_ms),
+        )
+    except ValueError:
+        return None

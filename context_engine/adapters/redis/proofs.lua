@@ -1,0 +1,14 @@
+#!lua flags=allow-oom
+-- Looks at the proofs of partitions. Without `no-writes` on purpose, as every read here.
+-- KEYS: the hash of what was proven, then the proof of each partition.
+-- ARGV: the name of each partition in the hash.
+-- Returns {reign, then for each {proof or nil, ms left}}.
+local found = {reign()}
+for i = 2, #KEYS do
+  local proof, left = redis.call('GET', KEYS[i]), redis.call('PTTL', KEYS[i])
+  if not proof then
+    proof, left = redis.call('HGET', KEYS[1], ARGV[i - 1]), 0
+  end
+  found[i] = {proof, left}
+end
+return found

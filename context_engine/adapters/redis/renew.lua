@@ -1,0 +1,19 @@
+#!lua flags=allow-oom
+-- Proves for each partition that all before a beat was applied here.
+-- KEYS: the hash of what was proven, then the proof of each partition.
+-- ARGV: life of a proof in ms; for each partition: its name in the hash, the beat's pulse in ms,
+--       its reigns, the offset behind it, what else the proof says.
+-- A beat under another reign than ours proves nothing: its marks may be missing here.
+local server, now, life = reign(), milliseconds(), tonumber(ARGV[1])
+for beat = 1, #KEYS - 1 do
+  local arg, name = 2 + (beat - 1) * 5, KEYS[1 + beat]
+  local ends = tonumber(ARGV[arg + 1]) + life
+  if string.find(ARGV[arg + 2], server, 1, true) then
+    local proof = ARGV[arg + 2] .. '\n' .. ARGV[arg + 3] .. '\n' .. ARGV[arg + 4]
+    redis.call('HSET', KEYS[1], ARGV[arg], proof)
+    if ends > now and ends > redis.call('PEXPIRETIME', name) then
+      redis.call('SET', name, proof, 'PXAT', ends)
+    end
+  end
+end
+return 1

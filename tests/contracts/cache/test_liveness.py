@@ -1,0 +1,77 @@
+"""The proof that changes are applied: who may renew it, and what ends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from context_engine.liveness import LIFE_MS
+from context_engine.ports import Beat, Place, Proof, Pulse, Reign
+from tests.support.cache import Store
+
+HERE, THERE = Place("domain.membership", 0), Place("domain.membership", 1)
+
+
+def beat(pulse: Pulse, place: Place = HERE, *, offset: int = 7) -> Beat:
+    return Beat(place, pulse, 2, offset)
+
+
+async def proof(store: Store, place: Place = HERE) -> Proof | None:
+    [found] = (await store.liveness.proofs([place])).each
+    return found
+
+
+async def test_a_beat_proves_its_partition_for_its_life(store: Store) -> None:
+    """And says what is applied, by whom, under which reign, and how many partitions there are."""
+    pulse = await store.liveness.pulse()
+    await store.liveness.renew([beat(pulse)], "1")
+    proofs = await store.liveness.proofs([HERE, THERE])
+    here, there = proofs.each
+    assert there is None
+    assert here is not None
+    assert here == Proof(pulse.reigns, 7, "1", 2, here.left_ms)
+    assert proofs.reigns == pulse.reigns
+    assert 0 < here.left_ms <= LIFE_MS
+
+
+async def test_a_proof_lasts_from_its_pulse_however_late_the_beat_is_heard(store: Store) -> None:
+    """A consumer that stood still, or a relay, proves nothing when it goes on."""
+    pulse = await store.liveness.pulse()
+    late = replace(pulse, at_ms=pulse.at_ms - LIFE_MS + 1_000)
+    await store.liveness.renew([beat(late)], "1")
+    found = await proof(store)
+    assert found is not None
+    assert 0 < found.left_ms <= 1_000
+    too_late = replace(pulse, at_ms=pulse.at_ms - LIFE_MS)
+    await store.liveness.renew([beat(too_late, THERE)], "1")
+    found = await proof(store, THERE)
+    assert found is not None
+    assert (found.left_ms, found.applied) == (0, 7)
+
+
+async def test_a_beat_of_another_reign_proves_nothing(store: Store) -> None:
+    """The marks that stood before it may be on another server."""
+    pulse = await store.liveness.pulse()
+    foreign = replace(pulse, reigns=frozenset({Reign("f" * 80)}))
+    await store.liveness.renew([beat(foreign)], "1")
+    assert await proof(store) is None
+
+
+async def test_an_older_beat_shortens_nothing(store: Store) -> None:
+    """Redelivered after a newer one, it leaves that one's life as it is."""
+    pulse = await store.liveness.pulse()
+    older = replace(pulse, at_ms=pulse.at_ms - LIFE_MS + 500)
+    await store.liveness.renew([beat(pulse, offset=9)], "1")
+    await store.liveness.renew([beat(older, offset=8)], "1")
+    found = await proof(store)
+    assert found is not None
+    assert found.left_ms > 1_000
+
+
+async def test_a_store_that_was_emptied_has_no_proofs(store: Store) -> None:
+    await store.liveness.renew([beat(await store.liveness.pulse())], "1")
+    await store.flush()
+    assert await proof(store) is None
+
+
+async def test_no_beats_are_no_call(store: Store) -> None:
+    await store.liveness.renew([], "1")

@@ -1,0 +1,99 @@
+"""Single flight: who may have the answer of a build under way, and who ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from context_engine.flights import Flights
+
+
+@dataclass
+class Build:
+    """A build that ends when it is told to."""
+
+    end: asyncio.Event = field(default_factory=asyncio.Event)
+    fault: Exception | None = None
+    ended_by: str = "nothing"
+
+    async def __call__(self) -> str:
+        try:
+            await self.end.wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)  # what it holds is given back
+            self.ended_by = "cancelled"
+            raise
+        self.ended_by = "itself"
+        if self.fault is not None:
+            raise self.fault
+        return "answer"
+
+
+def test_it_serves_who_arrived_before_its_clock_was_read() -> None:
+    """And who arrived in that very moment; nobody who came after."""
+
+    async def go() -> None:
+        build = Build()
+        flight = Flights[str]().begin("n", 5.0, build())
+        assert [flight.serves(arrived) for arrived in (4.0, 5.0, 5.1)] == [True, True, False]
+        build.end.set()
+        await flight.ended()
+
+    asyncio.run(go())
+
+
+async def test_there_is_one_of_a_name_until_it_has_landed() -> None:
+    flights, build = Flights[str](), Build()
+    flight = flights.begin("n", 1.0, build())
+    assert flights.under_way("n") is flight
+    assert flights.under_way("m") is None
+    build.end.set()
+    await flight.ended()
+    assert flight.answer() == "answer"
+    assert flights.under_way("n") is None
+
+
+async def test_who_stops_waiting_ends_it_only_as_the_last() -> None:
+    """And waits until what it holds is given back."""
+    flights, build = Flights[str](), Build()
+    flight = flights.begin("n", 1.0, build())
+    first, last = (asyncio.create_task(flight.ended()) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait((first,))
+    assert (first.cancelled(), flight.task.done()) == (True, False)
+    last.cancel()
+    await asyncio.wait((last,))
+    assert (last.cancelled(), build.ended_by) == (True, "cancelled")
+    assert flights.under_way("n") is None
+
+
+async def test_a_flight_that_is_being_ended_takes_nobody_in() -> None:
+    """Who comes meanwhile gets a flight of their own, not the end of another's."""
+    flights, build = Flights[str](), Build()
+    flight = flights.begin("n", 1.0, build())
+    waiting = asyncio.create_task(flight.ended())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.sleep(0)
+    assert flight.task.cancelling()
+    assert flights.under_way("n") is None
+    other = Build()
+    another = flights.begin("n", 2.0, other())
+    await asyncio.wait((waiting,))
+    assert flights.under_way("n") is another
+    other.end.set()
+    await another.ended()
+
+
+async def test_a_fault_is_everyones_who_may_have_the_answer() -> None:
+    """Each that asks for it gets it; nobody has to, and nothing is said behind anyone's back."""
+    flights, build = Flights[str](), Build(fault=ValueError("broken"))
+    flight = flights.begin("n", 1.0, build())
+    build.end.set()
+    await asyncio.gather(flight.ended(), flight.ended())
+    for _ in range(2):
+        with pytest.raises(ValueError, match="broken"):
+            flight.answer()

@@ -1,0 +1,138 @@
+"""From heartbeats to proofs: which are believed, and when a partition is read again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from context_engine import keys
+from context_engine.adapters.memory import MemoryCache
+from context_engine.ports import Beat, Place, Pulse, Reign
+from events.messages import Heartbeat
+from events.records import RawMessage
+from workers.proving import MARGIN, Heard, Prover
+
+TOPIC = "domain.membership"
+LIFE = timedelta(seconds=300)
+BACK_MS = int((LIFE + MARGIN).total_seconds() * 1000)
+APPENDED = 10_000_000
+
+
+@dataclass
+class Reader:
+    """A consumer that writes down where it was sent back to."""
+
+    sent_back: list[dict[tuple[str, int], int]] = field(default_factory=list)
+    revocations: int = 0
+
+    async def rewind(self, since: Mapping[tuple[str, int], int]) -> None:
+        self.sent_back.append(dict(since))
+
+
+@dataclass
+class Bench:
+    cache: MemoryCache = field(default_factory=MemoryCache)
+    reader: Reader = field(default_factory=Reader)
+
+    def __post_init__(self) -> None:
+        self.prover = Prover(self.cache.liveness, self.reader, LIFE)
+
+    async def heard(self, offset: int, partition: int = 0, reign: Reign | None = None) -> Heard:
+        pulse = await self.cache.liveness.pulse()
+        reigns = (reign,) if reign is not None else tuple(pulse.reigns)
+        beat = Heartbeat(at_ms=pulse.at_ms, reigns=reigns, partitions=2)
+        return RawMessage(TOPIC, partition, offset, APPENDED, None, b"", ()), beat
+
+    async def live(self, partition: int = 0) -> bool:
+        found = await self.cache.liveness.proofs([Place(TOPIC, partition)])
+        [proof] = found.each
+        return proof is not None and proof.reigns == found.reigns and proof.left_ms > 0
+
+    async def proven_before(self, vocabulary: str = keys.VOCABULARY) -> None:
+        """A member before this one proved partition 0, and ended since."""
+        pulse = await self.cache.liveness.pulse()
+        old = Pulse(pulse.at_ms - 60_000, pulse.reigns)
+        await self.cache.liveness.renew([Beat(Place(TOPIC, 0), old, 2, 5)], vocabulary)
+
+
+async def test_who_starts_reads_again_as_far_as_an_entry_may_live() -> None:
+    """By the append time of what it reads, never by its own clock; then it proves."""
+    bench = Bench()
+    await bench.prover.hear([await bench.heard(9)])
+    assert bench.reader.sent_back == [{(TOPIC, 0): APPENDED - BACK_MS}]
+    assert not await bench.live()
+    await bench.prover.hear([await bench.heard(9)])
+    assert await bench.live()
+    assert len(bench.reader.sent_back) == 1
+
+
+async def test_who_starts_where_the_same_reign_was_proven_goes_on_at_once() -> None:
+    """Whatever was applied before it was marked on the server that serves now."""
+    bench = Bench()
+    await bench.proven_before()
+    assert not await bench.live()
+    await bench.prover.hear([await bench.heard(9)])
+    assert bench.reader.sent_back == []
+    assert await bench.live()
+
+
+async def test_what_another_vocabulary_proved_is_read_again() -> None:
+    """That member did not mark the tags which workers use now."""
+    bench = Bench()
+    await bench.proven_before("0")
+    await bench.prover.hear([await bench.heard(9)])
+    assert len(bench.reader.sent_back) == 1
+
+
+async def test_a_new_reign_sends_every_partition_back() -> None:
+    """Marks that the deposed primary took are gone; entries on its successor are not."""
+    bench = Bench()
+    for _ in range(2):
+        await bench.prover.hear([await bench.heard(9), await bench.heard(4, partition=1)])
+    bench.reader.sent_back.clear()
+    bench.cache.reign = Reign("its successor")
+    await bench.prover.hear([await bench.heard(10), await bench.heard(5, partition=1)])
+    assert bench.reader.sent_back == [
+        {(TOPIC, 0): APPENDED - BACK_MS, (TOPIC, 1): APPENDED - BACK_MS}
+    ]
+    assert not await bench.live()
+    await bench.prover.hear([await bench.heard(10), await bench.heard(5, partition=1)])
+    assert await bench.live()
+    assert await bench.live(1)
+
+
+async def test_a_heartbeat_of_another_reign_than_the_stores_is_left_out() -> None:
+    """It neither proves nor sends back: the next one tells."""
+    bench = Bench()
+    await bench.proven_before()
+    await bench.prover.hear([await bench.heard(9, reign=Reign("of before"))])
+    assert bench.reader.sent_back == []
+    assert not await bench.live()
+
+
+async def test_partitions_that_were_away_are_asked_about_anew() -> None:
+    """Another member had them, one with an older vocabulary perhaps."""
+    bench = Bench()
+    for _ in range(2):
+        await bench.prover.hear([await bench.heard(9)])
+    bench.reader.sent_back.clear()
+    await bench.proven_before("0")
+    bench.reader.revocations += 1
+    await bench.prover.hear([await bench.heard(12)])
+    assert len(bench.reader.sent_back) == 1
+
+
+async def test_the_last_heartbeat_of_a_batch_says_what_is_applied() -> None:
+    bench = Bench()
+    await bench.proven_before()
+    await bench.prover.hear([await bench.heard(9), await bench.heard(11)])
+    [proof] = (await bench.cache.liveness.proofs([Place(TOPIC, 0)])).each
+    assert proof is not None
+    assert proof.applied == 11
+
+
+async def test_no_heartbeats_ask_nothing() -> None:
+    bench = Bench()
+    await bench.prover.hear([])
+    assert bench.reader.sent_back == []
