@@ -111,7 +111,10 @@ def _marks(one: Written) -> str:
 
 
 def _as_json(one: Written, stood: Stood | None, replaces: Replaces | None) -> dict[str, object]:
-    """`before` is left out where another write came between, and so it is not known."""
+    """`before` is left out where another write came between, and so it is not known.
+
+    `afterTokens`: what `build --after` takes.
+    """
     made: dict[str, object] = {"id": one.id, "did": _did(one)}
     if replaces is not None:
         if _known(one, stood):
@@ -120,7 +123,7 @@ def _as_json(one: Written, stood: Stood | None, replaces: Replaces | None) -> di
     return made | {
         "version": one.version,
         "marked": one.marked,
-        "after": list(one.after),
+        "afterTokens": list(one.after),
         "tokens": [camel(token) for token in one.tokens],
         "changes": [change.model_dump(mode="json", exclude_none=True) for change in one.changes],
     }
