@@ -161,9 +161,7 @@ class _Walk:
         because = f"by {', '.join(ways)}" if ways else "no way leads into it"
         yield verdict(f"table {asked.table_id}", table is not None, because)
         if asked.view_id is not None:
-            known = table is not None and self.stored.view is not None
-            because = "by its table and its ownership" if known else "it is not among its views"
-            yield verdict(f"view {asked.view_id}", sees(table, asked.view_id), because)
+            yield self._view_verdict(asked.view_id)
         if asked.field_id is not None:
             yield self._field_verdict(asked.field_id)
         if asked.record_id is not None:
@@ -172,6 +170,14 @@ class _Walk:
     def _is_way(self, entry: Entry) -> bool:
         view_id = entry.view.id if entry.view is not None else None
         return self.table is not None and any(w.view_id == view_id for w in self.table.ways)
+
+    def _view_verdict(self, view_id: str) -> Step:
+        what, seen = f"view {view_id}", sees(self.table, view_id)
+        if self.known is None or all(one.id != view_id for one in self.known.views):
+            return verdict(what, False, "it is not among the table's views")
+        if self.table is None:
+            return verdict(what, False, "its table is out of sight")
+        return verdict(what, seen, "by its ownership and the grants on it")
 
     def _field_verdict(self, field_id: str) -> Step:
         what = f"field {field_id}"

@@ -55,9 +55,7 @@ class Ways:
         if way.uncountable is not None:
             yield Step(f"rows of {name}", "shuts out", f"none: {way.uncountable}")
             return
-        yield self._asked(
-            f"rows of {name}", way.rows, "by this way its rows are those that all of it lets in"
-        )
+        yield self._asked(f"rows of {name}", way.rows, _rows_words(way.rows))
 
     def _boundary(self, entry: Entry) -> Told:
         assert entry.view is not None
@@ -135,6 +133,17 @@ def _in_general(rows: RowSet) -> Outcome:
     if rows.pred is True:
         return "lets in"
     return "shuts out" if rows.pred is False else "narrows"
+
+
+def _rows_words(rows: RowSet) -> str:
+    """What comes of all rules above it."""
+    match _in_general(rows):
+        case "lets in":
+            return "every row"
+        case "shuts out":
+            return "no row"
+        case _:
+            return "the rows that the rules above leave"
 
 
 def _default(entry: Entry) -> Step:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from workers.cli.shared import Exit, JsonFlag, config, console, run, show_json, stderr
+from workers.cli.terminal import PLAIN
 
 
 def migrate() -> None:
@@ -86,7 +87,7 @@ def schema(
     if check:
         old = stale(directory)
         for name in old:
-            console.print(f"out of date: {name}", markup=False)
+            console.print(f"out of date: {name}", **PLAIN)
         raise typer.Exit(Exit.FAILED if old else Exit.OK)
     for path in write(directory):
-        console.print(str(path), markup=False)
+        console.print(str(path), **PLAIN)

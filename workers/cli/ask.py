@@ -43,10 +43,15 @@ def build(
     message: Annotated[Text, typer.Option(help="The user's current message.")] = None,
     locale: Annotated[Text, typer.Option(help="Language of the engine's words: en, zh-CN.")] = None,
     timezone: Annotated[Text, typer.Option(help="IANA zone, such as Europe/Berlin.")] = None,
-    fresh: Annotated[bool, typer.Option(help="Never from a cache.")] = False,
-    strict: Annotated[bool, typer.Option(help="Every coordinate must be in sight.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Never from a cache.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Every coordinate must be in sight.")
+    ] = False,
     after: Annotated[
-        list[str], typer.Option(help="Token of a write, repeatable: the answer has it in it.")
+        list[str],
+        typer.Option(
+            help="Token of a write (its `afterTokens`), repeatable: the answer has it in it."
+        ),
     ] = MANY,
     max_age_ms: Annotated[
         Optional[int],  # noqa: UP045 - typer reads this at run time
@@ -129,7 +134,12 @@ def emit(
     position = run(send())
     if as_json:
         show_json(
-            {"topic": position.topic, "partition": position.partition, "offset": position.offset}
+            {
+                "topic": position.topic,
+                "partition": position.partition,
+                "offset": position.offset,
+                "afterTokens": [position.token],
+            }
         )
     else:
         console.print(f"{position.topic}[{position.partition}]@{position.offset}", markup=False)

@@ -14,6 +14,7 @@ import typer
 from context_engine.settings import DEV_ENV
 from workers.cli.program import typed
 from workers.cli.shared import Exit, JsonFlag, console, run, stderr, warn_unknown
+from workers.cli.terminal import PLAIN
 from workers.ending import cut_short
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ async def _until_one_ends(kafka: str) -> int:
         write_env(DEV_ENV, up.env)
         for name in sorted(up.env):
             if not name.endswith("SECRET"):
-                console.print(f"{name}={_masked(up.env[name])}", markup=False, highlight=False)
+                console.print(f"{name}={_masked(up.env[name])}", **PLAIN)
         console.print(
             f"\nReady. Addresses are in {DEV_ENV}, logs in {logs}. In this folder, try:",
             markup=False, highlight=False, soft_wrap=True,
@@ -101,7 +102,7 @@ def _masked(address: str) -> str:
 
 
 def _say(text: str) -> None:
-    console.print(text, style="dim", markup=False, highlight=False)
+    console.print(text, style="dim", **PLAIN)
 
 
 def demo(as_json: JsonFlag = False) -> None:

@@ -22,7 +22,7 @@ from workers.cli import (
     worker,
 )
 from workers.cli.options import named
-from workers.cli.program import typed
+from workers.cli.program import help_text, typed
 from workers.cli.shared import error_json, leave, show_json, wants_json
 
 app = typer.Typer(
@@ -96,6 +96,7 @@ def _misused(error: typer.TyperException) -> int:
     """Tells of arguments that do not fit, as typer would; with --json for programs too."""
     from typer.rich_utils import rich_format_error
 
+    error.message = error.message.replace("Value error, ", "")  # pydantic's word, not ours
     if wants_json():
         parameter = getattr(error, "param", None)
         place = named(parameter) if parameter is not None else None
@@ -105,10 +106,10 @@ def _misused(error: typer.TyperException) -> int:
 
 
 def as_typed(group: typer.Typer) -> None:
-    """Makes the commands in every help text such as can be typed here; adds the exit codes."""
+    """Makes every help text one for a terminal, its commands as typed here; adds the exit codes."""
     for command in group.registered_commands:
         if command.callback is not None:
-            command.help = typed(getdoc(command.callback) or "")
+            command.help = help_text(typed(getdoc(command.callback) or ""))
             command.epilog = CODES
     for inner in group.registered_groups:
         if inner.typer_instance is not None:

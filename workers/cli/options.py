@@ -32,7 +32,7 @@ def typed_place(place: str | None) -> str | None:
     context = get_current_context(silent=True)
     if place is None or context is None:
         return place
-    root, *rest = place.split(".")
+    root, *rest = place.removeprefix("options.").split(".")
     found = _parameter(context, to_snake(root))
     if found is None:
         return place

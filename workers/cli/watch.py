@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from workers.cli.shared import JsonFlag, config, console, run, stderr
-from workers.cli.terminal import json_text
+from workers.cli.terminal import json_text, plural
 
 if TYPE_CHECKING:
     from context_engine.changes import AnyChange
@@ -88,7 +88,7 @@ def _as_json(one: Seen) -> None:
 
 
 def _as_line(one: Seen) -> None:
-    console.print(_line(one))
+    console.print(_line(one), soft_wrap=True)  # a line each, for who reads lines
 
 
 def _fields(one: Seen) -> dict[str, object]:
@@ -118,7 +118,9 @@ def _line(one: Seen) -> Text:
             detail = f"{one.source:<8} user {one.context.user.id}  {one.context_hash[:12]}"
             return Text.assemble((at, "dim"), ("ready    ", "green"), detail)
         case ContextEvicted():
-            detail = f"{one.count} by {one.change_type}, clock {one.clock}"
+            entries, scopes = plural(one.count, "entry", "entries"), len(one.scope_keys)
+            whose = f" of {plural(scopes, 'scope')}" if scopes else ""
+            detail = f"{entries}{whose} by {one.change_type}, clock {one.clock}"
             return Text.assemble((at, "dim"), ("evicted  ", "red"), detail)
         case _:
             return Text.assemble((at, "dim"), ("change   ", "yellow"), one.type, " ", _said(one))

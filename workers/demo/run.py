@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -15,11 +16,14 @@ from context_engine.errors import ContextEngineError
 from events.client import ContextClient
 from workers.cli.program import typed
 from workers.cli.shared import Exit, show_json
-from workers.cli.terminal import people
+from workers.cli.terminal import PLAIN, people
 from workers.demo.stage import NotAsExpected, Shown, Stage
 from workers.demo.steps import STEPS, Step
 from workers.house import House, house
 from workers.show import context_panel
+
+INDENT = 6
+"""Columns before what a step saw: those of its mark."""
 
 NEXT = """
 What next
@@ -92,6 +96,16 @@ def _print(console: Console, title: str, ok: bool, shown: Shown) -> None:
     mark = ("ok  ", "green") if ok else ("FAIL", "bold red")
     console.print(Text.assemble(mark, (f"  {title}", "bold"), (f"  {took}", "cyan")))
     for line in shown.lines:
-        console.print(Text(f"      {line}"))
+        _print_line(console, line)
     if shown.context is not None:
         console.print(context_panel(shown.context))
+
+
+def _print_line(console: Console, line: str) -> None:
+    """Indented; what does not fit goes on below its first word, or below its label's text."""
+    label = re.match(r"\S+(?: \S+)*  +", line)
+    hang = label.end() if label is not None else 0
+    first, *others = Text(line[hang:]).wrap(console, console.width - INDENT - hang)
+    console.print(" " * INDENT + line[:hang] + first.plain.rstrip(), **PLAIN)
+    for other in others:
+        console.print(" " * (INDENT + hang) + other.plain.rstrip(), **PLAIN)

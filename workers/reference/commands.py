@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import getdoc
 from typing import Any
 
 import typer
@@ -39,7 +40,7 @@ def leaves(command: Command, name: str) -> Iterator[tuple[str, Command]]:
 
 
 def _section(name: str, command: Command) -> str:
-    about, _, example = (command.help or "").partition("Example:")
+    about, _, example = (getdoc(command.callback) or "").partition("Example:")
     parts = [f"## {name}", " ".join(about.split())]
     shown = [one for one in command.params if one.name != "help" and not one.hidden]
     if shown:

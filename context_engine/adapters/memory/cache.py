@@ -171,12 +171,12 @@ class MemoryCache:
         if session is not None:
             self._keep_after(marks, session, moment)
             if memory is not None and not marks.after(memory.tags, memory.clock):
-                self._store(memory, moment)
+                self._store(memory, moment, marks)
                 self._index(_sessions_of(session.scope), memory)
         if any(marks.after(entry.tags, entry.clock) for entry in entries):
             return False
         for entry in entries:
-            self._store(entry, moment)
+            self._store(entry, moment, marks)
         return True
 
     def _keep_after(self, marks: Marks, session: SessionWrite, moment: Moment) -> None:
@@ -185,17 +185,21 @@ class MemoryCache:
             record = SessionRecord(session.coordinates, session.context_hash or None)
             self._keep_session(session.scope, record, session.seconds)
 
-    def _store(self, entry: NewEntry, moment: Moment) -> None:
+    def _store(self, entry: NewEntry, moment: Moment, marks: Marks) -> None:
         self._shed()
+        before = self.entries.get(entry.name) if entry.quiet else None
+        if before is not None and (before.epoch, before.reign) != (moment.epoch, moment.reign):
+            before = None
         self.entries[entry.name] = Stored(entry, moment.epoch, moment.reign, entry.clock)
         workspace_id = keys.workspace_in(entry.name)
         for tag in entry.tags:
-            self._index(keys.index_name(workspace_id, tag), entry)
+            index = keys.index_name(workspace_id, tag)
+            self._index(index, entry)
+            if entry.quiet and not (before is not None and marks.after((tag,), before.clock)):
+                self._indexes[index].pop(entry.name, None)  # of an answer that `tag` did not end
 
     def _index(self, index: str, entry: NewEntry) -> None:
         members = self._indexes.setdefault(index, {})
-        if entry.quiet:
-            members.pop(entry.name, None)  # of an answer that it takes the place of
         members[keys.quietly(entry.name) if entry.quiet else entry.name] = entry.expires_ms
 
     def _keep_session(self, scope: Scope, record: SessionRecord, seconds: int) -> None:

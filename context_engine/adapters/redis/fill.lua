@@ -6,7 +6,8 @@
 --       context hash, seconds; for each entry: group, clock, built, expires, hash, payload, tags;
 --       the tags; for each tag the numbers of the entries that carry it, one digit each.
 -- A group is stored whole or not at all: 'e' for the answer, 'q' for a denial, which is unlinked
--- without a word, 'm' for a session's derived text.
+-- without a word, 'm' for a session's derived text. An answer that a change has ended stays named
+-- in that change's index, so that its eviction, still to come, tells of it.
 -- Returns 1 when the answer or the denial was stored, else 0.
 local marks, session, sessions = KEYS[1], KEYS[2], KEYS[3]
 local epoch, server, life = ARGV[1], ARGV[2], ARGV[3]
@@ -32,12 +33,13 @@ for entry = 1, entries do
   clock[entry] = tonumber(ARGV[ENTRY + (entry - 1) * FIELDS + 2])
 end
 
-local refused, carriers = {}, {}
+local refused, carriers, marked = {}, {}, {}
 for first = 1, tags, SLICE do
   local last = math.min(first + SLICE - 1, tags)
   local found = redis.call('HMGET', marks, unpack(ARGV, first_tag + first, first_tag + last))
   for tag = first, last do
     local mark = tonumber(found[tag - first + 1] or 0)
+    marked[tag] = mark
     carriers[tag] = {string.byte(ARGV[first_tag + tags + tag], 1, -1)}
     for i, digit in ipairs(carriers[tag]) do
       local entry = digit - 48
@@ -49,9 +51,16 @@ for first = 1, tags, SLICE do
   end
 end
 
+local ended_after = {} -- for each denial, the clock of what it takes the place of
 for entry = 1, entries do
   if not refused[group[entry]] then
     local arg, name = ENTRY + (entry - 1) * FIELDS, KEYS[3 + entry]
+    if group[entry] == 'q' then
+      local before = redis.call('HMGET', name, 'e', 'r', 'c')
+      if before[1] == epoch and before[2] == server then
+        ended_after[entry] = tonumber(before[3])
+      end
+    end
     redis.call('HSET', name, 'n', name, 'e', epoch, 'r', server, 'c', ARGV[arg + 2],
       'b', ARGV[arg + 3], 'x', ARGV[arg + 4], 'h', ARGV[arg + 5], 'p', ARGV[arg + 6],
       't', ARGV[arg + 7])
@@ -70,7 +79,9 @@ for tag = 1, tags do
     if not refused[group[entry]] then
       local name = KEYS[3 + entry]
       if group[entry] == 'q' then
-        redis.call('ZREM', index, name) -- of an answer that it takes the place of
+        if marked[tag] <= (ended_after[entry] or marked[tag]) then
+          redis.call('ZREM', index, name) -- of an answer that this tag did not end
+        end
         name = '!' .. name -- as keys.quietly
       end
       members[#members + 1] = ARGV[ENTRY + (entry - 1) * FIELDS + 4]

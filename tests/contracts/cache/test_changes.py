@@ -218,6 +218,24 @@ async def test_a_denial_in_the_place_of_an_answer_is_not_told_of(store: Store) -
         assert (evicted.count, evicted.scope_keys) == (len(told), told)
 
 
+async def test_an_answer_that_a_change_ended_is_told_of_after_a_denial(store: Store) -> None:
+    """Whoever is refused before the eviction hears of it all the same, once, and by that change."""
+    before = await store.moment(ANN)
+    names = (whole_name(ANN), surface_name(ANN))
+    answers = [entry(name, before, TABLE, OTHER_TABLE) for name in names]
+    assert await store.cache.fill(before, answers, None)
+    await store.cache.mark(WORKSPACE, frozenset({TABLE}), create=False)
+    after = await store.moment(ANN)
+    denied = [entry(name, after, TABLE, OTHER_TABLE, quiet=True) for name in names]
+    assert await store.cache.fill(after, denied, None)
+    other = await store.cache.evict(WORKSPACE, frozenset({OTHER_TABLE}))
+    assert (other.count, other.scope_keys) == (0, ()), "it is the other change that ended it"
+    evicted = await store.cache.evict(WORKSPACE, frozenset({TABLE}))
+    assert evicted.scope_keys == (ANN.key,)
+    assert await store.cache.fill(after, denied, None)
+    assert (await store.cache.evict(WORKSPACE, frozenset({TABLE}))).scope_keys == ()
+
+
 async def test_eviction_names_a_thousand_scopes_and_says_that_there_are_more(store: Store) -> None:
     moment = await store.moment(ANN)
     everyone = [scope(f"u{i}") for i in range(1_005)]

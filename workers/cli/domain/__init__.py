@@ -15,8 +15,15 @@ from workers.cli.domain.tables import table
 from workers.cli.domain.teams import team
 from workers.cli.domain.views import view
 from workers.cli.shared import JsonFlag, camel, console, show_json
+from workers.cli.terminal import PLAIN
 
-app = typer.Typer(no_args_is_help=True, help="The domain services, by hand.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help=(
+        "The domain services, by hand. A write tells its version, and at which clock of the"
+        " workspace it marked what it makes untrue: cached contexts end there."
+    ),
+)
 for _name, _group in (
     ("user", user), ("member", member), ("team", team), ("grant", grant),
     ("table", table), ("field", field), ("field-permission", field_permission),
@@ -40,4 +47,5 @@ def seed_(as_json: JsonFlag = False) -> None:
         return
     word = "made" if made.created else "was there already"
     console.print(f"{made.workspace_id} {word}: admin {made.admin_id}, viewer {made.viewer_id}")
-    console.print(f"tables {', '.join(made.table_ids)}", highlight=False)
+    console.print(f"tables {', '.join(made.table_ids)}", **PLAIN)
+    console.print(f"teams {', '.join(made.team_ids)}; agents {', '.join(made.agent_ids)}", **PLAIN)

@@ -15,6 +15,7 @@ from workers.cli.domain.shared import (
     Text,
     Version,
     Workspace,
+    choice,
     show_list,
     with_services,
 )
@@ -29,7 +30,7 @@ grant = typer.Typer(
     no_args_is_help=True, help="Roles on a table or a view, or a team's on the workspace."
 )
 
-Role = Annotated[RoleName, typer.Option("--role", help="The role that they have there.")]
+Role = Annotated[RoleName, choice("--role", "The role that they have there", RoleName)]
 User = Annotated[Text, typer.Option("--user", help="The user whose grant it is.")]
 Team = Annotated[Text, typer.Option("--team", help="The team whose grant it is.")]
 OnTable = Annotated[

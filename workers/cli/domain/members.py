@@ -14,6 +14,7 @@ from workers.cli.domain.shared import (
     Reader,
     Version,
     Workspace,
+    choice,
     show_list,
     with_services,
 )
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 member = typer.Typer(no_args_is_help=True, help="Members of a workspace.")
 
 Role = Annotated[
-    MemberRole, typer.Option("--role", help="A role, or `defer` for that of the teams.")
+    MemberRole,
+    choice("--role", "The role on the workspace, `defer` for that of the teams", MemberRole),
 ]
 UserId = Annotated[str, typer.Argument(metavar="USER", help="User id.")]
 

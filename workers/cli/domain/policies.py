@@ -119,6 +119,8 @@ def _json_of(file: Path) -> JsonValue:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
         value: JsonValue = json.loads(text)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise InvalidRequest(f"cannot be read: {file}: {error.strerror}", field="FILE") from error
+    except ValueError as error:
         raise InvalidRequest(f"not readable as JSON ({error})", field="FILE") from error
     return value

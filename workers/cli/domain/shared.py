@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, Optional, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, Optional, TypeVar, get_args
 
 import typer
+from typer.models import OptionInfo
 
 from workers.cli.shared import camel, config, console, run, show_json, stderr
 from workers.cli.terminal import PLAIN
@@ -27,6 +28,15 @@ Text = Optional[str]  # noqa: UP045
 OwnId = Annotated[Text, typer.Option("--id", help="An id of your own.")]
 RoleName = Literal["none", "viewer", "commenter", "editor", "builder", "admin"]
 MemberRole = Literal["none", "viewer", "commenter", "editor", "builder", "admin", "defer"]
+
+
+def choice(option: str, help: str, values: object) -> OptionInfo:
+    """An option of many `values`, a `Literal`: too long for the narrow column of the types."""
+    *others, last = get_args(values)
+    told = f"{help}: {', '.join(others)} or {last}."
+    made: OptionInfo = typer.Option(option, help=told, metavar=option.strip("-").upper())
+    return made
+
 
 ADMIN, DEMO = "usr-ana", "ws-delivery"
 """Who and where, unless told: the admin of the demo workspace."""

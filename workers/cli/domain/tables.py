@@ -15,7 +15,7 @@ from workers.cli.domain.shared import (
     with_services,
 )
 from workers.cli.shared import JsonFlag, console, show_json
-from workers.cli.terminal import PLAIN, json_text
+from workers.cli.terminal import PLAIN, json_text, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +66,7 @@ def table_show(
     for field in shape.fields:
         console.print(f"  field {field_line(field, shape.names)}", **PLAIN)
     for view in shape.table.views:
-        console.print(f"  view  {view_line(view)}", **PLAIN)
+        console.print(f"  view  {view_line(view, shape.table)}", **PLAIN)
 
 
 def field_line(one: FieldSpec, names: Mapping[str, str]) -> str:
@@ -79,9 +79,11 @@ def field_json(one: FieldSpec, names: Mapping[str, str]) -> dict[str, object]:
     return {"id": one.id, "name": names[one.id], "type": one.type, "options": one.options}
 
 
-def view_line(one: VisibleView) -> str:
+def view_line(one: VisibleView, of: VisibleTable) -> str:
+    """With the fields that it shows, out of those of the table in sight."""
     facts = one.facts
-    return f"{facts.id}  {json_text(facts.name)}  {facts.type}  {facts.ownership}"
+    shown = f"{len(one.field_ids)} of {plural(len(of.fields), 'field')}"
+    return f"{facts.id}  {json_text(facts.name)}  {facts.type}  {facts.ownership}  {shown}"
 
 
 def view_json(one: VisibleView) -> dict[str, object]:
@@ -91,6 +93,7 @@ def view_json(one: VisibleView) -> dict[str, object]:
         "name": facts.name,
         "type": facts.type,
         "ownership": facts.ownership,
+        "fieldIds": list(one.field_ids),
     }
 
 

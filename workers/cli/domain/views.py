@@ -16,6 +16,7 @@ from workers.cli.domain.shared import (
     TableId,
     Text,
     Workspace,
+    choice,
     show_list,
     with_services,
 )
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 view = typer.Typer(no_args_is_help=True, help="Views of a table.")
+Ownership = Literal["collaborative", "personal", "restricted"]
 NO_FIELDS: list[str] = []
 
 
@@ -34,12 +36,20 @@ NO_FIELDS: list[str] = []
 def view_list(
     table_id: TableId, actor: Reader = ADMIN, workspace: Workspace = DEMO, as_json: JsonFlag = False
 ) -> None:
-    """Lists the views of a table in the actor's sight.
+    """Lists the views of a table in the actor's sight, with how many fields each shows.
+
+    What filters a view is told to operators: `context-engine explain --view`.
 
     Example: context-engine domain view list --table tbl-tasks --actor usr-chloe
     """
     shape = with_services(lambda s: s.tables.show(actor, workspace, table_id))
-    show_list(as_json, shape.table.views, view_line, none="no views", of=view_json)
+    show_list(
+        as_json,
+        shape.table.views,
+        lambda one: view_line(one, shape.table),
+        none="no views",
+        of=view_json,
+    )
 
 
 @view.command("create")
@@ -48,8 +58,8 @@ def view_create(
     table_id: TableId,
     type: Annotated[str, typer.Option("--type", help="Such as grid, kanban, gantt.")] = "grid",
     ownership: Annotated[
-        Literal["collaborative", "personal", "restricted"],
-        typer.Option("--ownership", help="For whom it is; a restricted one is entered by a grant."),
+        Ownership,
+        choice("--ownership", "For whom it is, a restricted one for who has a grant", Ownership),
     ] = "collaborative",
     filter: Annotated[
         Text, typer.Option("--filter", help="A predicate as JSON, as row policies have; else all.")
@@ -65,7 +75,9 @@ def view_create(
     workspace: Workspace = DEMO,
     as_json: JsonFlag = False,
 ) -> None:
-    """Makes a view. What a restricted one hides and filters out is a boundary (see the docs).
+    """Makes a view. What a restricted one hides and filters out is a boundary.
+
+    The difference is in docs/permissions.md.
 
     Example: context-engine domain view create Serious --table tbl-incidents --id viw-serious
     --ownership restricted --hide fld-incident-reporter --filter '{"cmp": {"ref":

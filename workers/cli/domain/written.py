@@ -111,7 +111,10 @@ def _marks(one: Written) -> str:
 
 
 def _as_json(one: Written, stood: Stood | None, replaces: Replaces | None) -> dict[str, object]:
-    """`before` is left out where another write came between, and so it is not known."""
+    """`before` is left out where another write came between, and so it is not known.
+
+    `afterTokens`: what `build --after` takes.
+    """
     made: dict[str, object] = {"id": one.id, "did": _did(one)}
     if replaces is not None:
         if _known(one, stood):
