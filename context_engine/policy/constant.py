@@ -7,7 +7,7 @@ from typing import assert_never
 
 from context_engine.policy.grammar import All, Any_, Cmp, LinkedAny, Literal_, Not, Pred
 
-_OF_NONE = {"in": False, "has_any": False, "not_in": True, "has_none": True}
+_OF_NONE = {"in": False, "has_any": False, "has_all": False, "not_in": True, "has_none": True}
 """What an operator says of any cell beside a list of nothing."""
 
 

@@ -209,7 +209,8 @@ ALWAYS = [
     {"not": {"any": [False, {"all": [cmp("text", "empty"), False]}]}},
     {"any": [cmp("text", "empty"), True]},
     cmp("text", "not_in", NOTHING),
-    {"not": cmp("multi_select", "has_any", NOTHING)},
+    cmp("multi_select", "has_none", NOTHING),
+    *({"not": cmp("multi_select", op, NOTHING)} for op in ("has_any", "has_all")),
     {"not": {"linkedAny": {"field": "link", "pred": {"any": []}}}},
 ]
 
