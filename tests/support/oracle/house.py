@@ -14,6 +14,7 @@ from context_engine.coordinates import kept
 from context_engine.engine import ContextEngine, Options
 from context_engine.errors import NotFound
 from context_engine.keys import Coordinates, scope_of
+from context_engine.liveness import Assumed
 from context_engine.models import AgentContext, ContextBuildInput
 from context_engine.ports import Look, SessionWrite
 from context_engine.repository import ContextRepository, Lifetimes
@@ -48,6 +49,7 @@ class House:
             SqlDomain(database, count_cap=workspace.bounds.count),
             repository,
             Builder(Limits(messages=workspace.bounds.messages, tag_secret=SECRET)),
+            liveness=Assumed(),
             now=lambda: NOW,
         )
         return cls(workspace, engine, cache)
