@@ -105,7 +105,7 @@ class Builder:
     ) -> VisibleScope:
         """One reading does where no tool ran over a table; else it takes a snapshot of its own."""
         facts = await domain.facts(here, tail=self.limits.messages)
-        if not facts.named:
+        if not access.led_to(facts, here).named:
             return access.resolve(facts, here, inherited=inherited)
         async with domain.snapshot() as reads:
             return await visible(reads, here, tail=self.limits.messages, inherited=inherited)

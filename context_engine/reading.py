@@ -30,15 +30,16 @@ async def read(
     reads: DomainReads, at: Coordinates, *, tail: int = 0
 ) -> tuple[Facts, access.Attributes]:
     """All that is decided on: who asks, then the tables that a right leads into; and what rules
-    ask of the user, by a third reading where any does."""
-    facts = await reads.facts(at, tail=tail)
+    ask of the user, by a third reading where any does or a task is asked for."""
+    facts = access.led_to(await reads.facts(at, tail=tail), at)
     reach = access.reach(facts, at.workspace_id)
-    # A task that is missing takes the steps of one whose row is out of sight.
-    if reach or at.task_id is not None:
+    # A task that is missing takes the steps of one whose row is out of sight, whatever hides it.
+    by_row = at.task_id is not None
+    if reach or by_row:
         tables = tuple(await reads.tables(at, facts, reach))
         facts = facts.with_tables(tables)
     lookups = access.lookups(facts, at)
     found: access.Attributes = {}
-    if lookups and facts.user is not None:
+    if (lookups or by_row) and facts.user is not None:
         found = await reads.attributes(at, facts.user, lookups)
     return facts, found

@@ -9,6 +9,7 @@ Sections and row counts accept only the types of `visible`, and these can only b
 """
 
 from context_engine.access.attributes import lookups
+from context_engine.access.coming import led_to
 from context_engine.access.denied import Denied
 from context_engine.access.explain import Explanation, coordinates_of, explain
 from context_engine.access.resolution import resolve
@@ -50,6 +51,7 @@ __all__ = [
     "explain",
     "higher",
     "in_order",
+    "led_to",
     "lookups",
     "lower",
     "own_role",

@@ -89,6 +89,14 @@ def policy_for(
         return "restrictive", False
 
 
+def names(run: Run, held: Role, stored: PolicyFacts) -> bool:
+    """Whether a stored policy is asked of who holds a way by `held`; one of no grammar is not."""
+    try:
+        return _names(run, held, policy.parse_policy(stored.subjects, stored.pred, stored.mode))
+    except (ValueError, InvalidRequest):
+        return False
+
+
 def _names(run: Run, held: Role, parsed: policy.RowPolicy) -> bool:
     for subject in parsed.subjects:
         match subject.type:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from context_engine import keys, view_filters
 from context_engine.access.attributes import asked_by
 from context_engine.access.roles import held_on, let_in
-from context_engine.access.rows import rows_held
+from context_engine.access.rows import names, rows_held
 from context_engine.access.run import Cell, Run, cells_of, rows_of
 from context_engine.access.views import looked_at
 from context_engine.access.visible import MAKER, VisibleTable, VisibleView, Way, untold
@@ -211,11 +211,12 @@ def _fields(tables: Mapping[str, TableFacts], table_id: str) -> Sequence[FieldFa
 
 
 def _looked_up(run: Run, table: TableFacts, mine: Sequence[Entry]) -> list[str]:
-    """Digests of what the table's own rules asked of the user and found: rights do not depend on
-    what else the request is about."""
+    """Digests of what the table's own rules asked of this user and found: rights depend neither on
+    what else the request is about, nor on cells that no rule for the user reads."""
     if not run.attributes:
         return []
-    rules = [stored.pred for stored in table.policies]
+    held = {entry.held for entry in mine}
+    rules = [p.pred for p in table.policies if any(names(run, role, p) for role in held)]
     asked = asked_by([*rules, *(entry.view.filter for entry in mine if entry.view is not None)])
     found = ((one, values) for one, values in run.attributes.items() if one in asked)
     return sorted(keys.digest(repr(one), values) for one, values in found)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from context_engine import keys
-from context_engine.access.roles import RANK, narrowed
+from context_engine.access.coming import may_look, shows
+from context_engine.access.roles import RANK
 from context_engine.access.run import Run
 from context_engine.access.tables import Tables
 from context_engine.access.visible import MAKER, VisibleTable, VisibleTask
@@ -24,7 +25,7 @@ def project_in_sight(run: Run, role: Role) -> ProjectFacts | None:
     if run.at.project_id is None:
         return None
     run.tell({keys.project(run.at.project_id), keys.tasks_of(run.at.project_id)})
-    if run.facts.project is not None and _shown(run, run.facts.project, role):
+    if run.facts.project is not None and shows(run.facts, run.facts.project, role):
         return run.facts.project
     run.absent("project", run.at.project_id)
     return None
@@ -33,7 +34,7 @@ def project_in_sight(run: Run, role: Role) -> ProjectFacts | None:
 def project_tables(run: Run, tables: Tables, role: Role) -> tuple[VisibleTable, ...]:
     """Tables in sight that rows of the requested project's tasks are in."""
     project = run.facts.project
-    if project is None or project.id != run.at.project_id or not _shown(run, project, role):
+    if project is None or project.id != run.at.project_id or not shows(run.facts, project, role):
         return ()
     found = []
     for table_id in project.task_table_ids:
@@ -53,7 +54,7 @@ def task_in_sight(run: Run, tables: Tables, role: Role) -> VisibleTask | None:
         row_in, in_sight = _row_in(tables, task)
         if task.project is not None:
             run.tags.add(keys.project(task.project.id))
-            in_sight = in_sight and _shown(run, task.project, role)
+            in_sight = in_sight and shows(run.facts, task.project, role)
         elif task.table_id is None:
             in_sight = RANK[role] >= RANK["viewer"]
         if in_sight:
@@ -77,23 +78,12 @@ def _told(tables: Tables, task: TaskFacts, row_in: VisibleTable | None) -> froze
     return frozenset(tags | ({keys.project(task.project.id)} if task.project else set()))
 
 
-def _shown(run: Run, project: ProjectFacts, role: Role) -> bool:
-    if project.private:
-        return project.is_member and _may_look(run)
-    return RANK[role] >= RANK["viewer"]
-
-
-def _may_look(run: Run) -> bool:
-    """Whether the agents may look at anything: what is a member's by membership is narrowed too."""
-    return narrowed("admin", run.facts.agents) != "none"
-
-
 def team_in_sight(run: Run, role: Role) -> TeamFacts | None:
     if run.at.team_id is None:
         return None
     run.tell({keys.team(run.at.team_id)})
     team = run.facts.team
-    if team is not None and (team.is_member or role == "admin") and _may_look(run):
+    if team is not None and (team.is_member or role == "admin") and may_look(run.facts):
         return team
     run.absent("team", run.at.team_id)
     return None
@@ -109,7 +99,7 @@ def organization_in_sight(run: Run, workspace: WorkspaceFacts) -> OrganizationFa
         organization is not None
         and organization.role is not None
         and organization.id == workspace.organization_id
-        and _may_look(run)
+        and may_look(run.facts)
     ):
         return organization
     run.absent("organization", run.at.organization_id)

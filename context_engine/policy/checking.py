@@ -9,6 +9,7 @@ from typing import assert_never
 from context_engine.errors import InvalidRequest
 from context_engine.facts import FieldFacts
 from context_engine.nearest import among
+from context_engine.policy.constant import constant
 from context_engine.policy.grammar import (
     Address,
     All,
@@ -80,6 +81,12 @@ def check(policies: TablePolicies, table_id: str, fields_of: FieldsOf) -> TableP
                 field=f"policies.{index}.subjects",
             )
         pred = check_predicate(one.pred, table_id, fields_of, f"policies.{index}.pred")
+        if constant(pred) is (one.mode == "restrictive"):
+            says = "true" if one.mode == "restrictive" else "false"
+            raise InvalidRequest(
+                f"is {says} of every row, so {one.mode} it is without effect; leave it out",
+                field=f"policies.{index}.pred",
+            )
         checked.append(one.model_copy(update={"pred": pred}))
     return policies.model_copy(update={"policies": tuple(checked)})
 

@@ -135,7 +135,7 @@ def _turn(message: MessageFacts, withheld: bool, language: Language) -> Turn:
         # What the assistant said beside its call stays: participants have read it.
         content, cut = f"[{phrase('withheld', language)}]", False
     calls = message.tool_calls
-    too_long = _chars(calls) > TURN_CHARS
+    too_long = not withheld and _chars(calls) > TURN_CHARS
     if withheld or too_long:
         calls = tuple(_without_arguments(call) for call in calls)
     if cut or too_long or len(content) > TURN_CHARS:

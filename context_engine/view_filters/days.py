@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import assert_never
 from zoneinfo import ZoneInfo
 
+from context_engine.policy import begins
 from context_engine.view_filters.language import Days
 
 
@@ -35,7 +36,8 @@ def _month(today: date, shift: int) -> date:
 
 
 def next_midnight(tz: str, now: datetime) -> datetime:
-    """When another day begins in `tz`: until then, today stays what it is."""
-    zone = ZoneInfo(tz)
-    tomorrow = now.astimezone(zone).date() + timedelta(days=1)
-    return datetime.combine(tomorrow, time.min, zone).astimezone(UTC)
+    """When it is next another day in `tz`, in UTC: until then, today stays what it is. Where
+    clocks are set back over midnight, yesterday comes again."""
+    today = now.astimezone(ZoneInfo(tz)).date()
+    days = (today, today + timedelta(days=1))
+    return min(turn for day in days for turn in begins(day, tz) if turn > now)

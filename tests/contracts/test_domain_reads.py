@@ -64,7 +64,8 @@ async def talked(domain: SqlDomain, tail: int) -> DialogueFacts:
 async def test_everything_that_was_asked_for_is_in_the_facts(
     world: World, domain: SqlDomain
 ) -> None:
-    """Every coordinate gives its facts, fields and views in table order, by two statements."""
+    """Every coordinate gives its facts, fields and views in table order, by two statements, and a
+    third for what the rules over a task's row may ask."""
     here = {"workspace_id": "w"}
     await world.add(t.projects, {"id": "p", "name": "P", "due_on": date(2026, 5, 1), **here})
     await world.add(t.project_members, {"project_id": "p", "user_id": "ana", **here})
@@ -89,7 +90,7 @@ async def test_everything_that_was_asked_for_is_in_the_facts(
     )  # fmt: skip
     async with Statements(world.database) as statements:
         facts = await facts_of(domain, asked)
-    assert len(statements.seen) == 2
+    assert len(statements.seen) == 3
     assert facts.user is not None
     assert facts.user.email_norm == "ana@example.org"
     assert facts.workspace is not None

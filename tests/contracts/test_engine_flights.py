@@ -19,6 +19,7 @@ from context_engine.engine import Answer, ContextEngine, Options
 from context_engine.errors import NotFound, Unavailable
 from context_engine.models import AgentContext, ContextBuildInput
 from context_engine.ports import Domain, DomainReads
+from context_engine.tokens import Unproven
 from tests.support.world import World, engine_over
 
 
@@ -231,3 +232,44 @@ async def _at_the_gate(task: asyncio.Task[Answer]) -> None:
     """Time for the request to come as far as it can."""
     done, _ = await asyncio.wait((task,), timeout=0.2)
     assert not done
+
+
+@pytest.mark.parametrize(
+    "demand", [Options(after=(Unproven("1"),)), Options(fresh=True), Options(max_age_ms=0)]
+)
+async def test_no_demand_is_met_by_a_build_without_it(
+    engine: ContextEngine, database: AsyncEngine, monkeypatch: pytest.MonkeyPatch, demand: Options
+) -> None:
+    """A request names a write whose mark does not stand, or wants nothing out of a cache. Before
+    its look is answered an equal one without such a demand begins to build, after the arrival of
+    the first, over a surface that is cached and still counts as proven."""
+    for _ in range(2):  # the first finds a workspace without marks, and is not kept
+        await engine.build(asked(message="before"))
+    await asyncio.sleep(0.01)  # the surface is older than any moment that follows
+    async with database.begin() as connection:
+        await connection.execute(update(t.tables).where(t.tables.c.id == "t0").values(name="New"))
+    look, keep = engine._looking.first, engine._keeper.evidence
+    looked, answer_it, keep_it = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def first(asked: Any, options: Options, *ids: Any) -> Any:
+        found = await look(asked, options, *ids)
+        if options == demand:
+            looked.set()
+            await answer_it.wait()
+        return found
+
+    async def evidence(*given: Any) -> None:
+        await keep_it.wait()
+        await keep(*given)
+
+    monkeypatch.setattr(engine._looking, "first", first)
+    monkeypatch.setattr(engine._keeper, "evidence", evidence)
+    demanding = asyncio.create_task(engine.build(asked(message="now"), demand))
+    await looked.wait()
+    other = asyncio.create_task(engine.build(asked(message="now")))
+    await _at_the_gate(other)
+    answer_it.set()
+    await _at_the_gate(demanding)
+    keep_it.set()
+    assert (await other).source == "surface"
+    assert name_in(await demanding) == "New"

@@ -280,3 +280,13 @@ async def test_a_builder_does_not_find_a_field_out_of_sight(services: DomainServ
     assert "n" not in shape.names
     await services.fields.update(ANA, "w", "tbl", "n", name="X")
     await services.fields.delete(ANA, "w", "tbl", "n")
+
+
+async def test_a_version_is_expected_of_what_is_changed_alone(services: DomainServices) -> None:
+    """Whether another record is there is not told, nor is nothing said of it."""
+    for other in ("r2", "gone"):
+        with pytest.raises(InvalidRequest, match=f"'{other}' is not among the changes") as refused:
+            await services.records.update_many(
+                BEN, "w", "tbl", {"r1": {"n": 1}}, expected_versions={"r1": 1, other: 1}
+            )
+        assert refused.value.field == "expectedVersions"

@@ -77,3 +77,17 @@ async def test_without_an_id_each_is_another(chosen: DomainServices) -> None:
             assert (await create(chosen, ANA, None)).id != (  # type: ignore[arg-type]
                 await create(chosen, ANA, None)  # type: ignore[arg-type]
             ).id, kind
+
+
+async def test_no_link_takes_the_place_of_a_field_that_was_removed(chosen: DomainServices) -> None:
+    """Its cells stay, and would be shown to people whom a permission kept from them; on either
+    side of the link."""
+    made = await chosen.fields.create(ANA, "w", "tbl", name="Pay", type="text", id="pay")
+    await chosen.records.create(ANA, "w", "tbl", {made.id: "a lot"})
+    await chosen.fields.delete(ANA, "w", "tbl", made.id)
+    link: dict[str, Any] = {"name": "L", "linked_table_id": "tbl"}
+    for more in ({"id": "pay"}, {"back_name": "B", "back_id": "pay"}):
+        with pytest.raises(Conflict, match="was another field's here"):
+            await chosen.links.create(ANA, "w", "tbl", **link, **more)
+    listed = await chosen.records.list(ANA, "w", "tbl")
+    assert all("a lot" not in one.cells.values() for one in listed)

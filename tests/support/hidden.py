@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import update
+
 from context_engine.adapters.sql import tables as t
 from tests.support.world import World
 
@@ -24,11 +26,20 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "task in a table": ("bob", {"taskId": "?-task-in"}),
     "task of a row": ("bob", {"taskId": "?-task-of"}),
     "task of a row, alone": ("bob", {"taskId": "?-task-of", "tableIds": []}),
+    "task of a row and a project, alone": ("bob", {"taskId": "?-task-both", "tableIds": []}),
+    "task of a row that a lookup hides, alone": ("bob", {"taskId": "?-task-asks", "tableIds": []}),
+    "project of rows, alone": ("bob", {"projectId": "?-project", "tableIds": []}),
     "team": ("bob", {"teamId": "?-team"}),
     "organization": ("bob", {"organizationId": "?-organization"}),
     "workflow": (NED, {"workflowId": "?-workflow"}),
     "agent": (NED, {"agentStack": ["?-agent"]}),
     "conversation": ("bob", {"conversationId": "?-conversation"}),
+    "conversation alone": ("bob", {"conversationId": "?-conversation", "tableIds": []}),
+    "conversation of tools alone": ("bob", {"conversationId": "?-tools", "tableIds": []}),
+    "conversation of tools and of what asks": (
+        "bob",
+        {"conversationId": "?-tools", "taskId": "?-task-asks", "tableIds": []},
+    ),
 }
 """Who asks for what; `?` stands for the beginning of the id."""
 
@@ -76,14 +87,35 @@ async def hide(world: World) -> None:
     await world.add(t.organizations, {"id": f"{HIDDEN}-organization", "name": "O"})
     await world.add(t.workflows, {"id": f"{HIDDEN}-workflow", "name": "F", **here})
     await world.conversation(f"{HIDDEN}-conversation", "ana", messages=3)
+    await world.conversation(f"{HIDDEN}-tools", "ana", messages=3)
+    async with world.database.begin() as connection:
+        ran = update(t.messages).where(t.messages.c.conversation_id == f"{HIDDEN}-tools")
+        await connection.execute(ran.values(table_ids=["t0", "asks"]))
 
 
 async def _hide_tasks(world: World) -> None:
     """By their project, by their table, by their row."""
     barred = f"{HIDDEN}-table"
+    await world.table("asks", records=3)
+    attr = {"table": "t0", "keyField": "t0.f1", "valueField": "t0.f0"}
+    asking = {"cmp": {"ref": "field:asks.f0", "op": "in", "operand": {"attr": attr}}}
+    await world.add(
+        t.row_policies,
+        {
+            "id": "asking", "workspace_id": "w", "table_id": "asks", "pred": asking,
+            "subjects": [{"type": "user", "id": "bob"}], "mode": "restrictive",
+        },
+    )  # fmt: skip
     for task in (
         {"id": f"{HIDDEN}-task", "project_id": f"{HIDDEN}-project"},
         {"id": f"{HIDDEN}-task-in", "table_id": barred, "record_id": f"{barred}.r1"},
         {"id": f"{HIDDEN}-task-of", "table_id": "t0", "record_id": "t0.r1"},
+        {"id": f"{HIDDEN}-task-asks", "table_id": "asks", "record_id": "asks.r1"},
+        {
+            "id": f"{HIDDEN}-task-both",
+            "project_id": f"{HIDDEN}-project",
+            "table_id": "t0",
+            "record_id": "t0.r0",
+        },
     ):
         await world.add(t.tasks, {"title": "K", "workspace_id": "w", **task})

@@ -72,6 +72,16 @@ def test_what_python_holds_to_be_equal_means_what_it_says() -> None:
         assert repr(found.operand) == repr(policy.Literal_(literal=literal))
 
 
+def test_numbers_that_are_not_finite_are_told_apart() -> None:
+    """From null too: it is what `empty` is stored with, and they are garbage, which denies."""
+    odd = [float("inf"), float("-inf"), float("nan")]
+    (way,) = decide(stored(cmp("f", op="empty", literal=None))).tables[0].ways
+    assert way.rows.pred is not False
+    found = [decide(stored(cmp("f", op="empty", literal=one))) for one in odd]
+    assert [one.tables[0].ways[0].rows.pred for one in found] == [False] * 3
+    assert len({id(one) for one in found}) == 3
+
+
 def test_other_coordinates_and_attributes_are_decided_anew() -> None:
     """1 and true in a list too; what was inherited is settled each time."""
     first = decide(PLAIN)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from context_engine import access, keys
+from context_engine import access, keys, policy
 from context_engine.access import Denied, VisibleScope
 from context_engine.errors import NotFound
 from context_engine.facts import (
@@ -409,6 +409,24 @@ def test_what_a_rule_of_such_a_table_reads_is_the_dialogues_dependency() -> None
     facts = member("viewer", asks, staff, conversation=talk("t"), grants=shut)
     hidden = resolve(facts, at(conversation_id="c"))
     assert keys.value("staff", "mail") in hidden.dialogue_tags - hidden.dialogue_told
+
+
+@pytest.mark.parametrize(("named", "reads"), [("viewer", True), ("editor", False)])
+def test_rights_are_other_ones_by_what_rules_for_the_user_find_and_no_others(
+    named: str, reads: bool
+) -> None:
+    """What rights depend on takes back the dialogue; what does not may change without a word."""
+    attr = {"table": "staff", "keyField": "mail", "valueField": "region"}
+    asks = table(policies=(policy_of(cmp("f", "in", attr=attr), "restrictive", f"role:{named}"),))
+    staff = table("staff", field("mail"), field("region"))
+    facts = member("viewer", asks, staff, conversation=talk("t"))
+    lookup = policy.AttrLookup(table="staff", key_field="mail", value_field="region")
+    found = [
+        resolve(facts, at(conversation_id="c"), attributes={lookup: (one,)}) for one in ("a", "b")
+    ]
+    before, after = (seen_talk(scope).rights["t"] for scope in found)
+    assert (before != after) is reads
+    assert (keys.value("staff", "region") in found[0].dialogue_tags) is reads
 
 
 @pytest.mark.parametrize(

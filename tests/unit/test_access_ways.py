@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,7 +10,16 @@ import pytest
 from context_engine import access, policy
 from context_engine.access import higher, lower
 from context_engine.errors import NotFound
-from context_engine.facts import Facts, MemberFacts, ViewHead
+from context_engine.facts import (
+    ConversationFacts,
+    DialogueFacts,
+    Facts,
+    MemberFacts,
+    MessageFacts,
+    ProjectFacts,
+    TaskFacts,
+    ViewHead,
+)
 from tests.support.facts import (
     USER,
     agent,
@@ -372,3 +382,59 @@ def test_rights_are_told_of_the_tables_asked_for() -> None:
     """As a tool message stores them."""
     scope = resolve(member("viewer", table(), table("x")), at("t", "x"))
     assert access.rights_of(scope, ["x", "gone"]) == {"x": scope.tables[1].rights}
+
+
+@pytest.mark.parametrize(
+    ("more", "come_to"),
+    [
+        ({}, ("t",)),
+        ({"project": (False, False)}, ("t", "of-project")),
+        ({"project": (True, True)}, ("t", "of-project")),
+        ({"project": (True, False)}, ("t",)),
+        ({"project": (False, False), "role": "none"}, ("t",)),
+        ({"project": (True, True), "role": "none"}, ("t", "of-project")),
+        ({"project": (True, True), "agent": "none"}, ("t",)),
+        ({"task": None}, ("t", "of-task")),
+        ({"task": (True, True)}, ("t", "of-task")),
+        ({"task": (True, False)}, ("t",)),
+        ({"talk": True}, ("t", "of-talk")),
+        ({"talk": False}, ("t",)),
+    ],
+    ids=str,
+)
+def test_a_request_comes_to_no_table_by_what_is_out_of_sight(
+    more: dict[str, Any], come_to: tuple[str, ...]
+) -> None:
+    """Else it would take other steps than for what is missing."""
+
+    def project(private: bool, mine: bool) -> ProjectFacts:
+        return ProjectFacts(
+            id="p", name="P", status="open", due_on=None, private=private, is_member=mine,
+            task_table_ids=("of-project",),
+        )  # fmt: skip
+
+    ran = MessageFacts(
+        id="m", role="tool", author_id=None, content="", chars=0, table_ids=("of-talk",),
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+    )  # fmt: skip
+    facts = member(more.get("role", "viewer")).model_copy(
+        update={
+            "named": ("t", "of-project", "of-task", "of-talk"),
+            "agents": (agent(more["agent"]),) if "agent" in more else (),
+            "project": project(*more["project"]) if "project" in more else None,
+            "task": TaskFacts(
+                id="k", title="K", status="open", table_id="of-task", record_id="r",
+                project=project(*more["task"]) if more["task"] is not None else None,
+                assignee_id=None, due_on=None,
+            )
+            if "task" in more
+            else None,
+            "conversation": ConversationFacts(
+                id="c", title="C", is_participant=more["talk"],
+                dialogue=DialogueFacts(messages=(ran,)),
+            )
+            if "talk" in more
+            else None,
+        }
+    )  # fmt: skip
+    assert access.led_to(facts, at("t")).named == come_to

@@ -167,6 +167,20 @@ def test_tools_that_ran_for_others_are_withheld() -> None:
     assert [t.content for t in built(mine).recent_turns] == ["", "found a"]
 
 
+def test_how_long_arguments_are_is_withheld_with_them() -> None:
+    """A call of somebody else looks the same whatever it was called with."""
+    turns = []
+    for arguments in ("{}", "x" * (TURN_CHARS + 1)):
+        calls = (
+            {"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}},
+        )
+        asked = said(1, "", role="assistant", author_id=None, tool_calls=calls, on_behalf_of="v")
+        section = built([asked, result(2, "a", on_behalf_of="v")])
+        turns.append(section.recent_turns)
+    assert turns[0] == turns[1]
+    assert turns[0][0].withheld
+
+
 def test_a_long_turn_is_cut_with_a_marker() -> None:
     """At 4,000 characters, with the id of the whole message."""
     (turn,) = built([said(0, "x" * 9_000)]).recent_turns

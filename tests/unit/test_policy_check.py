@@ -61,7 +61,7 @@ def attr(value: str = "region", key: str = "mail", table: str = "staff") -> Any:
 
 def checked(pred: Any, **more: Any) -> policy.TablePolicies:
     one = {"subjects": [{"type": "user", "id": "u"}], "pred": pred, "mode": "restrictive"}
-    raw = {"policies": [{**one, "pred": True}, {**one, **more}]}
+    raw: Any = {"policies": [{**one, "pred": False}, {**one, **more}]}
     return policy.check(policy.parse_policies(raw), "t", FIELDS.get)
 
 
@@ -202,6 +202,57 @@ def test_a_permissive_policy_wants_rows_to_open() -> None:
     assert refused.value.field == "policies.1.mode"
 
 
+NOTHING: dict[str, Any] = {"literal": []}
+ALWAYS = [
+    True,
+    {"all": []},
+    {"not": {"any": [False, {"all": [cmp("text", "empty"), False]}]}},
+    {"any": [cmp("text", "empty"), True]},
+    cmp("text", "not_in", NOTHING),
+    cmp("multi_select", "has_none", NOTHING),
+    *({"not": cmp("multi_select", op, NOTHING)} for op in ("has_any", "has_all")),
+    {"not": {"linkedAny": {"field": "link", "pred": {"any": []}}}},
+]
+
+
+@pytest.mark.parametrize("always", ALWAYS, ids=str)
+def test_what_is_the_same_of_every_row_closes_or_opens_or_is_refused(always: Any) -> None:
+    """However it is said: who closes nothing, or opens nothing, has written something else than
+    was meant."""
+    for pred, mode, effect in (
+        (always, "restrictive", False),
+        ({"not": always}, "restrictive", True),
+        (always, "permissive", True),
+        ({"not": always}, "permissive", False),
+    ):
+        one: Any = {"subjects": [{"type": "user", "id": "u"}], "pred": pred, "mode": mode}
+        default = "deny_all" if mode == "permissive" else "show_all"
+        parsed = policy.parse_policies({"default": default, "policies": [one]})
+        if effect:
+            assert policy.check(parsed, "t", FIELDS.get).policies[0].mode == mode
+            continue
+        with pytest.raises(InvalidRequest, match=f"of every row, so {mode} it is") as refused:
+            policy.check(parsed, "t", FIELDS.get)
+        assert refused.value.field == "policies.0.pred"
+
+
+@pytest.mark.parametrize(
+    "pred",
+    [
+        {"all": [True, cmp("text", "empty")]},
+        {"any": [False, cmp("text", "empty")]},
+        {"not": cmp("text", "empty")},
+        {"linkedAny": {"field": "link", "pred": True}},
+        cmp("text", "in", {"literal": ["a"]}),
+        cmp("text", "empty"),
+    ],
+    ids=str,
+)
+def test_what_depends_on_the_row_is_written_either_way(pred: Any) -> None:
+    for one in (pred, {"not": pred}):
+        assert checked(one).policies[1].pred == policy.parse(one)
+
+
 def test_what_is_out_of_sight_is_not_suggested() -> None:
     """The message names fields that the writer sees, and no others."""
     with pytest.raises(InvalidRequest) as refused:
@@ -252,7 +303,7 @@ def test_what_is_no_choice_by_itself_is_free(pred: Any) -> None:
 
 def test_a_policy_names_so_many_subjects() -> None:
     def named(many: int) -> policy.TablePolicies:
-        return checked(True, subjects=[{"type": "user", "id": f"u{n}"} for n in range(many)])
+        return checked(False, subjects=[{"type": "user", "id": f"u{n}"} for n in range(many)])
 
     assert len(named(1_000).policies[1].subjects) == 1_000
     with pytest.raises(InvalidRequest, match="more than 1,000 subjects; name a team") as refused:

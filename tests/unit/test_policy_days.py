@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from context_engine import policy
 from context_engine.facts import FieldFacts
+from context_engine.view_filters import next_midnight
 
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})
 MINUTE = timedelta(minutes=1)
@@ -238,3 +239,11 @@ def test_days_begin_near_both_ends_of_time(zone: str) -> None:
         near = datetime.combine(first, time(), UTC)
         settled = min(max(near, datetime(1, 1, 9, tzinfo=UTC)), datetime(9999, 12, 20, tzinfo=UTC))
         assert turn == near - (settled.astimezone(there).utcoffset() or timedelta())
+
+
+def test_a_day_of_a_views_filter_ends_where_clocks_are_set_back_over_midnight() -> None:
+    """One minute into Sunday it is Saturday again in St. John's, and what was counted is not so."""
+    sunday = datetime(2010, 11, 7, 2, 30, tzinfo=UTC)
+    ends = [timedelta(minutes=-1), timedelta(seconds=30), timedelta(minutes=2)]
+    until = [next_midnight("America/St_Johns", sunday + after) for after in ends]
+    assert until == [sunday, sunday + timedelta(minutes=1), sunday + timedelta(hours=1)]

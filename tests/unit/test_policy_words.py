@@ -274,7 +274,7 @@ def test_a_tables_policies_are_bounded_together() -> None:
     def check(*policies: Any) -> policy.TablePolicies:
         return policy.check(policy.parse_policies({"policies": policies}), "t", FIELDS.get)
 
-    assert check(full, full, {**one, "pred": True})
+    assert check(full, full, {**one, "pred": False})
     with pytest.raises(InvalidRequest) as refused:
         check(*[full] * (MAX_OF_TABLE // 500), {**one, "pred": cmp("name", literal="a")})
     assert refused.value.field == "policies"

@@ -31,8 +31,6 @@ async def attributes(
     the workspace, and where it has too many values or one that JSON here cannot hold exactly.
     """
     wanted = list(dict.fromkeys(lookups))
-    if not wanted:
-        return {}
     named: list[JsonValue] = [
         [n, lookup.table, lookup.key_field, lookup.value_field] for n, lookup in enumerate(wanted)
     ]

@@ -80,6 +80,8 @@ WITH wanted AS (
 {wanted}    SELECT unnest(m.table_ids) AS id FROM (
         SELECT table_ids FROM messages
         WHERE conversation_id = :conversation_id AND workspace_id = :workspace_id
+        AND EXISTS (SELECT FROM participants
+            WHERE conversation_id = :conversation_id AND user_id = :user_id)
         ORDER BY position DESC LIMIT :reach) m
 ), around AS MATERIALIZED (
     SELECT id FROM wanted{around}

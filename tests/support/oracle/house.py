@@ -14,6 +14,7 @@ from context_engine.coordinates import kept
 from context_engine.engine import ContextEngine, Options
 from context_engine.errors import NotFound
 from context_engine.keys import Coordinates, scope_of
+from context_engine.liveness import Assumed
 from context_engine.models import AgentContext, ContextBuildInput
 from context_engine.ports import Look, SessionWrite
 from context_engine.repository import ContextRepository, Lifetimes
@@ -24,6 +25,9 @@ from tests.support.oracle.model import Workspace
 from tests.support.oracle.request import COORDINATES, Request, Sessions
 from tests.support.oracle.shape import NOT_FOUND, Told, told
 from tests.support.world import SECRET
+
+PATIENCE_SECONDS = 60.0
+"""What is compared is the answer; a machine that stands still for a while is no finding."""
 
 Answer = tuple[Told, str, Told]
 """What was said, in plain shape and in every byte; and what should have been."""
@@ -48,6 +52,8 @@ class House:
             SqlDomain(database, count_cap=workspace.bounds.count),
             repository,
             Builder(Limits(messages=workspace.bounds.messages, tag_secret=SECRET)),
+            liveness=Assumed(),
+            build_timeout=PATIENCE_SECONDS,
             now=lambda: NOW,
         )
         return cls(workspace, engine, cache)

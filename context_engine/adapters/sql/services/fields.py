@@ -36,7 +36,7 @@ class Fields(Service):
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             await rights.on_table(tx, workspace_id, table_id, "builder")
             if id is not None:
-                await _never_used(tx, table_id, field_id)
+                await never_used(tx, table_id, field_id)
             await rows.add(
                 tx,
                 t.fields,
@@ -123,7 +123,7 @@ class Fields(Service):
         return tx.written(field_id, found.version)
 
 
-async def _never_used(tx: Transaction, table_id: str, field_id: str) -> None:
+async def never_used(tx: Transaction, table_id: str, field_id: str) -> None:
     """The cells of a field that was removed stay, and would come back with its id: to people
     whom a permission kept from them, as values of another type."""
     r = t.records.c

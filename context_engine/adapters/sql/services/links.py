@@ -13,7 +13,7 @@ from sqlalchemy import delete, func, insert, select, update
 from context_engine.access import VisibleTable
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.rows import rows_of
-from context_engine.adapters.sql.services import rights, rows
+from context_engine.adapters.sql.services import fields, rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells_in_sight import seen_records, table_to_edit
 from context_engine.adapters.sql.services.dependents import tell_field
@@ -65,6 +65,10 @@ class Links(Service):
             await rights.on_table(
                 tx, workspace_id, linked_table_id, "viewer" if other_id is None else "builder"
             )
+            if id is not None:
+                await fields.never_used(tx, table_id, field_id)
+            if other_id is not None and back_id is not None:
+                await fields.never_used(tx, linked_table_id, other_id)
             near = (table_id, linked_table_id, other_id, cardinality)
             await _add_field(tx, workspace_id, field_id, name, *near)
             if other_id is not None and back_name is not None:

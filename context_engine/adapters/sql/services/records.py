@@ -139,11 +139,17 @@ class Records(Service):
     ) -> tuple[Written, ...]:
         """Updates at most 1,000 records, all or none."""
         bounded(changes, "changes", most=MOST)
+        expecting = expected_versions or {}
+        if unchanged := expecting.keys() - changes.keys():
+            raise InvalidRequest(
+                f"{min(unchanged)!r} is not among the changes; leave it out",
+                field="expectedVersions",
+            )
         async with self._writer.transaction(actor_id, workspace_id) as tx:
             table = await cells_in_sight.table_to_edit(tx, workspace_id, table_id)
             seen = await cells_in_sight.seen_records(tx, table, changes, lock=True)
-            for record_id, expected in (expected_versions or {}).items():
-                rows.expect("record", record_id, seen[record_id].version, expected)
+            for record_id, record in seen.items():
+                rows.expect("record", record_id, record.version, expecting.get(record_id))
             known = await _values(tx, table)
             checked = {id: check_cells(known, cells) for id, cells in changes.items()}
             for id, cells in checked.items():
