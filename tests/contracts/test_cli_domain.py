@@ -50,6 +50,13 @@ def test_what_hides_a_personal_view_is_listed(cli: Cli) -> None:
         assert [one["scopeId"] for one in seen] == ["tbl-tasks", "viw-tasks-ana"]
 
 
+def test_a_write_tells_no_more_of_its_changes_than_what_they_are(cli: Cli) -> None:
+    """A change may name what its actor does not see, such as a member's private projects."""
+    (told,) = cli.json("member", "remove", "usr-finn")
+    for change in told["changes"]:
+        assert set(change) <= {"changeId", "workspaceId", "type", "op"}
+
+
 def test_teams_are_listed(cli: Cli) -> None:
     """Each to its members, all to ADMINs, and who is in them."""
     both = cli.json("team", "list")

@@ -110,6 +110,10 @@ def _marks(one: Written) -> str:
     return f"marked at clock {', '.join(told)}" if told else "marked; nothing was cached"
 
 
+TOLD = {"change_id", "workspace_id", "type", "op"}
+"""What of a change its actor is told."""
+
+
 def _as_json(one: Written, stood: Stood | None, replaces: Replaces | None) -> dict[str, object]:
     """`before` is left out where another write came between, and so it is not known.
 
@@ -125,5 +129,6 @@ def _as_json(one: Written, stood: Stood | None, replaces: Replaces | None) -> di
         "marked": one.marked,
         "afterTokens": list(one.after),
         "tokens": [camel(token) for token in one.tokens],
-        "changes": [change.model_dump(mode="json", exclude_none=True) for change in one.changes],
+        # Their ids say what they were about; more of them may be out of the actor's sight.
+        "changes": [change.model_dump(mode="json", include=TOLD) for change in one.changes],
     }

@@ -68,7 +68,8 @@ class Written:
     tokens: tuple[Token, ...]
     """One for each workspace that the write touched."""
     changes: tuple[AnyChange, ...]
-    """What went into the outbox."""
+    """What went into the outbox: for the product's servers, since it may name what its actor does
+    not see (the private projects of a member who is removed, the tables that depend on a field)."""
 
     @property
     def after(self) -> tuple[str, ...]:
