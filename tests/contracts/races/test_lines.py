@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime, timedelta, tzinfo
 from unittest.mock import patch
 
 import pytest
 from sqlalchemy import update
-from sqlalchemy.ext.asyncio import AsyncEngine
 
-from context_engine.adapters.redis import liveness as redis_liveness
 from context_engine.adapters.sql import outbox
 from context_engine.adapters.sql import tables as t
 from context_engine.changes import TableChanged
@@ -20,16 +18,12 @@ from context_engine.engine import Options
 from context_engine.errors import NotFound
 from context_engine.invalidation import tags_touched
 from context_engine.models import AgentContext
-from context_engine.settings import Settings
 from context_engine.tokens import parse
 from tests.support.barriers import BUILD, Point
 from tests.support.kept import ANA
-from tests.support.races import NOBODYS, Race, race_over
-from workers import heartbeat
+from tests.support.races import NOBODYS, Race
 
 BOUND_SECONDS = 20.0
-SHORT = timedelta(seconds=1)
-"""A life of entries that a test can wait for."""
 
 
 async def test_8_a_mark_before_the_commit_ends_nothing_and_the_outbox_does(race: Race) -> None:
@@ -65,14 +59,6 @@ async def test_8_a_service_has_committed_before_it_marks(race: Race, point: Poin
 
 
 # -- 13: what stands still -----------------------------------------------------------------------
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proof lives shorter, so that tests need not wait for three seconds."""
-    monkeypatch.setattr(redis_liveness, "LIFE_MS", 1_500)
-    monkeypatch.setattr(heartbeat, "LIFE_MS", 1_500)
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.2)
 
 
 async def until(race: Race, wanted: str) -> str:
@@ -151,19 +137,13 @@ def wrong_clock(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-async def short(database: AsyncEngine, redis_url: str, config: Settings) -> AsyncIterator[Race]:
-    async with race_over(database, redis_url, config, ttl=SHORT) as made:
-        yield made
-
-
 async def read_until_it_ends(race: Race, *, new_turns: bool) -> None:
     """Asks all the time while other changes move the clock; nothing of the first build is given
     to whoever asks when its life is over, by the store's time."""
     await race.ask(message="first")
     redis, hits = race.cache._link.redis, 0
     (name,) = await redis.keys("*surface:*" if new_turns else "*whole:*")
-    ends = int(await redis.hget(name, "b")) + SHORT.total_seconds() * 1000
+    ends = int(await redis.hget(name, "b")) + race.ttl.total_seconds() * 1000
     source = ""
     async with asyncio.timeout(BOUND_SECONDS):
         while source != "build":
