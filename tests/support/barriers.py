@@ -148,7 +148,7 @@ class HeldDomain:
     @asynccontextmanager
     async def _snapshot(self) -> AsyncIterator[DomainReads]:
         async with self._domain.snapshot() as reads:
-            yield _HeldReads(reads, self._barriers)  # type: ignore[misc]
+            yield _HeldReads(reads, self._barriers)
 
 
 class _HeldReads:

@@ -46,8 +46,8 @@ class Pair:
         await who.replicaof("NO", "ONE")
 
     @staticmethod
-    async def entries(who: Redis) -> list[bytes]:
-        return sorted(await who.keys("*whole:*"))
+    async def entries(who: Redis) -> list[str]:
+        return sorted(map(str, await who.keys("*whole:*")))
 
 
 @asynccontextmanager

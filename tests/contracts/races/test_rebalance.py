@@ -13,7 +13,7 @@ import pytest
 from context_engine.changes import AnyChange, MemberChanged
 from context_engine.invalidation import Invalidator
 from events.consumer import Consumer
-from tests.support.barriers import Barriers, HeldCache
+from tests.support.barriers import Barriers, HeldCache, Point
 from tests.support.line import Line, line_of, scope
 from workers.backoff import Patience
 from workers.invalidate import ChangeApplier, Consumption
@@ -75,7 +75,9 @@ async def member(line: Line, barriers: Barriers) -> AsyncIterator[Member]:
 
 @pytest.mark.parametrize("fate", ["goes on", "dies"])
 @pytest.mark.parametrize("point", ["before its marks", "after its marks"])
-async def test_12_no_change_is_lost_when_partitions_move(line: Line, point: str, fate: str) -> None:
+async def test_12_no_change_is_lost_when_partitions_move(
+    line: Line, point: Point, fate: str
+) -> None:
     """12: one has fetched and stands in the middle of a batch, another joins and takes a part of
     its partitions, and more changes come; then the first goes on, or dies. Each change is applied
     once at least, and the positions are where they end."""
@@ -85,15 +87,15 @@ async def test_12_no_change_is_lost_when_partitions_move(line: Line, point: str,
             await line.keep(scope(user, workspace))
 
     async def removed(user: str) -> list[AnyChange]:
-        changes = [MemberChanged(workspace_id=w, user_id=user, op="removed") for w in workspaces]
+        changes: list[AnyChange] = [
+            MemberChanged(workspace_id=w, user_id=user, op="removed") for w in workspaces
+        ]
         for change in changes:
             await line.client.emit(change)
         return changes
 
     barriers = Barriers()
-    barrier = barriers.close(
-        "before its marks" if point == "before its marks" else "after its marks"
-    )
+    barrier = barriers.close(point)
     async with member(line, barriers) as first:
         changes = await removed("u")
         await barrier.reached()
