@@ -132,8 +132,7 @@ class Race:
             await write
             return
         await self.writes_and_dies(write)
-        await self.relays()
-        await self.consumes()
+        await self.passes_on()
 
     async def writes_and_dies(self, write: Awaitable[object]) -> None:
         """Between its commit and its mark."""
@@ -161,6 +160,11 @@ class Race:
         found = list(batch) or await self.pipe.poll(0.01)
         await self.consumer.apply(found)
         await self.pipe.commit(next_offsets(found))
+
+    async def passes_on(self) -> None:
+        """What is committed is published, and applied."""
+        await self.relays()
+        await self.consumes()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

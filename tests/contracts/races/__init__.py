@@ -12,7 +12,7 @@
 | 8 a mark before the commit, a reader refills | `test_lines` | `test_services` |
 | 9 a change during a build, a second reader arrives | | `test_engine_flights` |
 | 10 "not found" cached, then a grant | `test_builds` | `test_denials` |
-| 11 a consumer killed between any two steps | | `e2e.test_invalidation_killed` |
+| 11 a consumer killed between any two steps | `test_lines` | `e2e.test_invalidation_killed` |
 | 12 a rebalance with records fetched | `test_rebalance` | `e2e.test_invalidation_killed` |
 | 13 relay or consumer stands still | `test_lines` | processes: `e2e.test_liveness` |
 | 14 clocks that are off | `test_lines` | |

@@ -118,8 +118,7 @@ async def test_6_a_slow_fill_does_not_come_back_over_what_was_evicted(race: Race
     await race.writes(race.rename("New"))
     assert await race.said(race.other) == ("New", "build")
     assert await race.said(race.other) == ("New", "cache")
-    await race.relays()
-    await race.consumes()
+    await race.passes_on()
     assert not await race.holds_entries()
     barrier.open()
     assert await slow == "Orders"

@@ -1,4 +1,4 @@
-"""Races 8 and 13 to 16: writers, the line from their commits to the marks, clocks, long lives."""
+"""Races 8, 11 and 13 to 16: the line from commits to marks, clocks that are off, long lives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from context_engine.errors import NotFound
 from context_engine.invalidation import tags_touched
 from context_engine.models import AgentContext
 from context_engine.tokens import parse
-from tests.support.barriers import BUILD, Point
+from tests.support.barriers import BUILD, Killed, Point
 from tests.support.kept import ANA
 from tests.support.races import NOBODYS, Race
 
@@ -37,8 +37,7 @@ async def test_8_a_mark_before_the_commit_ends_nothing_and_the_outbox_does(race:
         await race.other_cache.mark("w", tags_touched(change), create=True)
         assert await race.said() == ("Orders", "build")
         assert await race.said() == ("Orders", "cache")
-    await race.relays()
-    await race.consumes()
+    await race.passes_on()
     assert await race.said() == ("New", "build")
 
 
@@ -106,6 +105,25 @@ async def test_13_who_stands_still_between_any_two_steps_proves_nothing(
             assert (source, _bypassed(context)) == ("build", "bypassed")
         barrier.open()
         assert await until(race, "cache") == "New"
+
+
+@pytest.mark.parametrize("point", [*STALLS, "after its evictions"])
+async def test_11_who_is_killed_between_any_two_steps_leaves_its_work_to_the_next(
+    race: Race, point: Point
+) -> None:
+    """11, for relay and consumer alike: the writer died before its mark, and so does whoever has
+    the change in its hands; the next one completes it."""
+    await race.kept()
+    await race.writes_and_dies(race.rename("New"))
+    race.barriers.close(point, kills=True)
+    read = dict(race.pipe.committed)
+    with pytest.raises(Killed):
+        await race.passes_on()
+    race.pipe.positions.update(read)  # the next member begins where the last one committed
+    race.consumer = race.consumer_over(race.other_cache)
+    await race.passes_on()
+    assert await race.said() == ("New", "build")
+    assert await race.said() == ("New", "cache")
 
 
 # -- 14: clocks ----------------------------------------------------------------------------------
