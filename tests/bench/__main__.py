@@ -21,6 +21,7 @@ from tests.bench.load import Load
 from tests.bench.report import Goal, Measure, show, write
 from tests.bench.rules import rules
 from tests.bench.sizes import large, million
+from tests.bench.vain import in_vain
 from workers.localstack import LocalStackError, kafka_jars
 from workers.logs import configure
 from workers.runner import run
@@ -41,6 +42,11 @@ async def hot(house: BenchHouse) -> list[Measure]:
         requests={worker.name: real_request},
     )
     return hot_measures(found, worker.name)
+
+
+async def evict(house: BenchHouse) -> list[Measure]:
+    """How soon a change ends what it made untrue, and how much else it ends."""
+    return await evictions(house) + await in_vain(house)
 
 
 async def memory(house: BenchHouse) -> list[Measure]:
@@ -78,7 +84,7 @@ BENCHES: dict[str, Callable[[BenchHouse], Awaitable[list[Measure]]]] = {
     "rules": rules,
     "large": large,
     "million": million,
-    "evict": evictions,
+    "evict": evict,
     "marks": marks,
     "memory": memory,
     "import": imports,

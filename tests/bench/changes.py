@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from statistics import median
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from tests.bench.house import BenchHouse
 from tests.bench.report import Goal, Measure
 from workers.backoff import Patience
 from workers.invalidate import ChangeApplier, Consumption
+from workers.proving import Prover
 
 CHANGES = 100
 ROUNDS = 60
@@ -101,7 +103,10 @@ async def _real_consumer(house: BenchHouse) -> AsyncIterator[None]:
         f"bench-real-{uuid4().hex}",
         max_bytes=1_048_576,
     )
-    applier = ChangeApplier(Invalidator(house.parts.cache), producer, topics, house.settings)
+    prover = Prover(house.parts.liveness, consumer, timedelta(seconds=300))
+    applier = ChangeApplier(
+        Invalidator(house.parts.cache), prover, producer, topics, house.settings
+    )
     await producer.start()
     await consumer.start()
     stop = asyncio.Event()
