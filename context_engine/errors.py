@@ -111,6 +111,13 @@ class Unavailable(ContextEngineError):
 
 
 class NotYetEnforced(Unavailable):
-    """The change is committed, but caches may serve what was before it for a bounded time."""
+    """The change is committed, but caches may serve what was before it for a bounded time.
+
+    `after`: tokens of the write. A request that names them is not answered from before it.
+    """
 
     code = "committed_not_yet_enforced"
+
+    def __init__(self, part: str, message: str, after: tuple[str, ...] = ()) -> None:
+        super().__init__(part, message)
+        self.after = after

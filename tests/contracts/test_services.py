@@ -99,9 +99,11 @@ async def test_a_change_of_access_without_the_cache_is_reported_after_its_time(
     marker.away = True
     loop = asyncio.get_running_loop()
     begin = loop.time()
-    with pytest.raises(NotYetEnforced, match="outbox"):
+    with pytest.raises(NotYetEnforced, match="outbox") as late:
         await services.members.remove(ANA, "w", VIC)
     assert 0.1 < loop.time() - begin < 2
+    row = (await outbox(database))[-1]
+    assert late.value.after == (f"unmarked:{row.id}",)  # a request that names it is built
     change = domain_change.validate_python((await outbox(database))[-1].payload)
     assert change == MemberChanged.model_validate(change.model_dump())
     assert isinstance(change, MemberChanged)

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -74,10 +74,7 @@ class Written:
     @property
     def after(self) -> tuple[str, ...]:
         """What a later request names (`options.after`) to be answered after this write."""
-        return tuple(
-            text_of(of_mark(one) if isinstance(one, Marked) else Unproven(one.outbox_id))
-            for one in self.tokens
-        )
+        return texts_of(self.tokens)
 
     @property
     def token(self) -> Token | None:
@@ -108,6 +105,14 @@ class Transaction:
         """The answer, once the transaction's block has ended."""
         assert self.tokens is not None, "the transaction is still open"
         return Written(id=id, version=version, tokens=self.tokens, changes=tuple(self.changes))
+
+
+def texts_of(tokens: Iterable[Token]) -> tuple[str, ...]:
+    """Tokens as they travel."""
+    return tuple(
+        text_of(of_mark(one) if isinstance(one, Marked) else Unproven(one.outbox_id))
+        for one in tokens
+    )
 
 
 class Writer:
@@ -174,6 +179,7 @@ class Writer:
                 "cache",
                 "the change is committed, but contexts built before it may be served until it is"
                 f" relayed or they expire (outbox {late[0].outbox_id}): {late[0].reason}",
+                after=texts_of(tokens),
             )
         return tuple(tokens)
 
