@@ -62,12 +62,16 @@ def assemble(
     texts["contextHash"] = canonical(digest)
     sizes = {name: size_of(texts[name]) for name in ("session", "conversation")}
     sizes["metadata"] = size_of(texts["metadata"]) if request.metadata else 0
-    texts["trace"] = canonical(_trace(known, effective, conversation, sizes, remarks))
+    told = _trace(known, effective, conversation, sizes)
+    texts["trace"] = canonical(told)
+    kept = packed(context_id, texts)
+    texts["trace"] = canonical({**told, "remarks": list(remarks)})
     return Built(
         context_id=context_id,
         context_hash=digest,
         source=known.source,
-        payload=packed(context_id, texts),
+        payload=packed(context_id, texts) if remarks else kept,
+        kept=kept,
         generated_at=now,
         summary=summary,
         compression=_compression(conversation),
@@ -121,7 +125,6 @@ def _trace(
     effective: Effective,
     conversation: ConversationSection | None,
     sizes: dict[str, int],
-    remarks: tuple[str, ...],
 ) -> JsonObject:
     asked = effective.at.conversation_id is not None
     return {
@@ -132,7 +135,7 @@ def _trace(
             "metadata": trace.of_section(sizes["metadata"]),
         },
         "inherited": [wire_name(name) for name in effective.inherited],
-        "remarks": list(remarks),
+        "remarks": [],
     }
 
 

@@ -54,6 +54,8 @@ class Built:
     source: Source
     payload: bytes
     """As `rendering.packed` made it."""
+    kept: bytes
+    """The same for the cache: what this build remarks is not true of a later answer."""
     generated_at: datetime
     summary: str
     compression: JsonObject

@@ -70,6 +70,8 @@ async def test_not_proven_is_built_and_says_so(engine: ContextEngine, switch: Sw
     switch.given = Proven(None)
     again = await engine.build(REQUEST)
     assert again.source == "cache"
+    assert again.context_id == bypassed.context_id
+    assert remarks(again) == ()  # that of the build is not true of this answer
 
 
 async def test_another_server_than_the_proven_one_is_not_believed(
