@@ -64,10 +64,13 @@ def effective(request: ContextBuildInput, session: bytes | None) -> Effective:
     return Effective(at, tuple(inherited))
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
 def kept(at: Coordinates) -> bytes:
     """What a session keeps of `at`: canonical JSON, so that equal coordinates are equal bytes."""
     values = {name: getattr(at, name) for name in _INHERITED if getattr(at, name)}
-    return json.dumps(values, separators=(",", ":")).encode()
+    return _ENCODER.encode(values).encode()
 
 
 def _read(session: bytes | None) -> dict[str, JsonValue]:

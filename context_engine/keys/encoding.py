@@ -8,10 +8,13 @@ from hashlib import sha256
 from urllib.parse import quote
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+"""Made once: `json.dumps` makes one for each call that asks for other than its defaults."""
+
+
 def digest(*parts: object) -> str:
     """SHA-256 over the JSON of `parts`, 64 hex digits; equal only for equal parts."""
-    text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
-    return sha256(text.encode()).hexdigest()
+    return sha256(_ENCODER.encode(parts).encode()).hexdigest()
 
 
 @lru_cache(maxsize=16_384)
