@@ -7,7 +7,6 @@ from functools import lru_cache
 from hashlib import sha256
 from urllib.parse import quote
 
-
 _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True)
 """Made once: `json.dumps` makes one for each call that asks for other than its defaults."""
 
