@@ -16,6 +16,7 @@ from workers.cli import (
     dev,
     domain,
     explain,
+    freshness,
     imports,
     snapshot,
     watch,
@@ -43,6 +44,7 @@ app.command("dev")(dev.dev)
 app.command("build")(ask.build)
 app.command("emit")(ask.emit)
 app.command("watch")(watch.watch)
+app.command("freshness")(freshness.freshness)
 app.command("explain")(explain.explain)
 app.command("migrate")(admin.migrate)
 app.command("topics")(admin.topics)
