@@ -110,7 +110,7 @@ async def test_a_consumer_that_stands_still_shows_where_and_what_waits(
         assert code == 1
         lines = out.splitlines()
         assert all(len(line) <= 80 for line in lines), out
-        assert "not since" in out
+        assert "not for" in out
         assert "not live: " in out
         assert "past the cache" in out
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -115,27 +116,30 @@ def _as_table(found: Freshness, watch: bool) -> None:
         )
         before = one.topic
     console.print(table)
-    console.print(_verdict(found))
+    for line in _verdict(found):
+        console.print(line)
 
 
 def _state(one: Partition) -> Text:
     if one.live:
         return Text(f"for {_seconds(one.live_ms or 0)}", "green")
     if one.why == "ended" and one.live_ms is not None:
-        return Text(f"not since {_seconds(-one.live_ms)}", "red")
+        return Text(f"not for {_seconds(-one.live_ms)}", "red")
     return Text(f"no: {one.why}", "red")
 
 
-def _verdict(found: Freshness) -> Text:
+def _verdict(found: Freshness) -> Iterator[Text]:
+    partitions = plural(len(found.partitions), "partition")
+    standing = sum(not one.live for one in found.partitions)
+    if found.live:
+        yield Text.assemble(("live", "green"), f": all {partitions}")
+    else:
+        yield Text.assemble(("not live", "red"), f": {standing} of {partitions}")
     tally = found.tally
     answers = f"{plural(tally.answers, 'answer')} in the last {COUNTED_SECONDS} s"
     if found.bypass_rate is not None:
         answers += f", {tally.bypasses:,} past the cache ({found.bypass_rate:.1%})"
-    if found.live:
-        return Text.assemble(("live", "green"), f"  {answers}")
-    standing = sum(not one.live for one in found.partitions)
-    those = f"{standing} of {plural(len(found.partitions), 'partition')}"
-    return Text.assemble(("not live", "red"), f": {those}  {answers}")
+    yield Text(answers)
 
 
 def _seconds(milliseconds: int) -> str:
