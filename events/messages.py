@@ -127,6 +127,14 @@ class ContextEvicted(Contract):
     scope_keys: tuple[str, ...] = Field(default=(), max_length=MAX_SCOPE_KEYS)
     truncated: bool = False
 
+    def concerns(self, context: AgentContext) -> bool:
+        """Whether `context`, if it was made before the change, may not be true any more.
+
+        It says so of one that was made after it too, where it comes late or twice: asking again
+        then costs a hit.
+        """
+        return not set(self.tags).isdisjoint(context.tags)
+
 
 class Heartbeat(Contract):
     """`context.heartbeat`: all that was committed before its pulse was published before it.
