@@ -12,6 +12,7 @@ from context_engine.errors import ContextEngineError
 from workers.cli import (
     admin,
     ask,
+    audit,
     conversation,
     dev,
     domain,
@@ -45,6 +46,7 @@ app.command("build")(ask.build)
 app.command("emit")(ask.emit)
 app.command("watch")(watch.watch)
 app.command("freshness")(freshness.freshness)
+app.command("audit")(audit.audit)
 app.command("explain")(explain.explain)
 app.command("migrate")(admin.migrate)
 app.command("topics")(admin.topics)
