@@ -21,6 +21,8 @@ START_SECONDS = 15.0
 POLL_MS = 1_000
 AWAY_SECONDS = 15.0
 """How long the broker may be silent while it is asked; aiokafka alone would wait for ever."""
+NEW_PARTITIONS_SECONDS = 30.0
+"""How soon a partition that was added to a topic is read as well."""
 CLOSE_SECONDS = 3.0
 """Longest wait for an orderly end: there is no group to leave."""
 
@@ -58,6 +60,7 @@ class Tail:
             auto_offset_reset="none",
             fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
             max_partition_fetch_bytes=max_bytes + FRAMING_BYTES,
+            metadata_max_age_ms=int(NEW_PARTITIONS_SECONDS * 1_000),
         )
         self._since = {TopicPartition(one.topic, one.partition): one.offset for one in since}
         self._partitions: list[TopicPartition] = []
@@ -135,6 +138,8 @@ class Tail:
         if (gap := self._gap) is not None:
             self._gap = None
             raise gap
+        if added := self._added():
+            await self._read_too(added)
         try:
             found = await self._client.getmany(timeout_ms=POLL_MS)
         except OffsetOutOfRangeError as error:
@@ -146,6 +151,24 @@ class Tail:
         if not found:
             self._listen(time.monotonic() - began)
         return [raw_message(record) for records in found.values() for record in records]
+
+    def _added(self) -> list[TopicPartition]:
+        """Partitions of the topics that were not there at the start."""
+        known = (
+            TopicPartition(topic, number)
+            for topic in self._topics
+            for number in sorted(self._client.partitions_for_topic(topic) or ())
+        )
+        return [one for one in known if one not in self._began]
+
+    async def _read_too(self, added: list[TopicPartition]) -> None:
+        """From their beginnings: nothing of them was seen."""
+        stood = {one: await self._client.position(one) for one in self._partitions}
+        self._partitions += added
+        self._began |= dict.fromkeys(added, 0)
+        self._client.assign(self._partitions)
+        for partition in self._partitions:
+            self._client.seek(partition, stood.get(partition, 0))
 
     async def _on_from_now(self, lost: OffsetOutOfRangeError) -> Missed:
         """Raises `Unavailable`, and then says next time what was missed."""

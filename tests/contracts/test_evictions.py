@@ -131,6 +131,27 @@ async def test_a_partition_that_was_not_there_is_read_from_its_beginning(bus: Bu
         assert await following(again, 12) == ["c"] * 12
 
 
+async def test_a_partition_that_is_added_is_read_too(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic grows while it is read: the announcements of some workspaces go elsewhere then."""
+    seen = bus.client.subscribe_evictions()
+
+    async def one(_: str) -> set[int]:
+        return {0}
+
+    with monkeypatch.context() as before:
+        before.setattr(seen._tail, "_numbers", one)
+        await seen.start()
+    async with seen:
+        for number in range(12):
+            await bus.tell(evicted(f"c{number}", f"w{number}"))
+        given = await following(seen, 12)
+        assert sorted(given) == sorted(f"c{number}" for number in range(12))
+        assert [place.offset > 0 for place in seen.positions] == [True] * 3
+        await nothing(seen)
+
+
 async def test_positions_that_are_not_kept_any_more_are_told_once(bus: Bus) -> None:
     """The topic was made anew, or its retention passed by: then it goes on from now."""
     async with bus.client.subscribe_evictions("w") as seen:
