@@ -81,7 +81,8 @@ def evictions_of(workspace_id: str | None) -> Callable[[RawMessage], ContextEvic
     wanted = workspace_id.encode() if workspace_id is not None else None
 
     def read(raw: RawMessage) -> ContextEvicted | None:
-        if wanted not in (None, raw.key):
+        # Without a key it concerns every workspace.
+        if None not in (wanted, raw.key) and raw.key != wanted:
             return None
         try:
             return ContextEvicted.model_validate_json(raw.value or b"")

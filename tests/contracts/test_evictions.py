@@ -23,7 +23,9 @@ from events.topics import Topics, ensure
 from tests.support.echo import agent_context, settings_for
 
 
-def evicted(change_id: str, workspace_id: str = "w", tags: tuple[str, ...] = ()) -> ContextEvicted:
+def evicted(
+    change_id: str, workspace_id: str | None = "w", tags: tuple[str, ...] = ()
+) -> ContextEvicted:
     return ContextEvicted(
         workspace_id=workspace_id,
         change_id=change_id,
@@ -48,9 +50,10 @@ class Bus:
     async def tell(self, one: ContextEvicted) -> None:
         await self.put(one.workspace_id, one.model_dump_json().encode())
 
-    async def put(self, workspace_id: str, value: bytes | None) -> None:
+    async def put(self, workspace_id: str | None, value: bytes | None) -> None:
+        key = workspace_id.encode() if workspace_id is not None else None
         headers, _ = cloudevents.encode(type=messages.EVICTED, source="x", id="i", data=b"")
-        await self.producer.send(OutgoingRecord(self.topic, workspace_id.encode(), value, headers))
+        await self.producer.send(OutgoingRecord(self.topic, key, value, headers))
 
 
 @pytest.fixture
@@ -85,6 +88,15 @@ async def test_they_are_seen_by_their_workspace(bus: Bus) -> None:
         await bus.put("other", b"{")
         await bus.tell(evicted("c1"))
         assert await following(seen, 1) == ["c1"]
+
+
+async def test_what_may_be_anybodys_is_seen_by_all(bus: Bus) -> None:
+    """A change that nobody could attribute ended everything."""
+    async with bus.client.subscribe_evictions("w") as seen, asyncio.timeout(30):
+        await bus.tell(evicted("c1", None))
+        told = await anext(seen)
+    assert told.workspace_id is None
+    assert told.concerns(agent_context())
 
 
 @pytest.mark.parametrize("value", [b"{", None], ids=["garbled", "empty"])
