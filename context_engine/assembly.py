@@ -62,12 +62,18 @@ def assemble(
     texts["contextHash"] = canonical(digest)
     sizes = {name: size_of(texts[name]) for name in ("session", "conversation")}
     sizes["metadata"] = size_of(texts["metadata"]) if request.metadata else 0
-    texts["trace"] = canonical(_trace(known, effective, conversation, sizes, remarks))
+    traced = _trace(known, effective, conversation, sizes)
+    texts["trace"] = canonical({**traced, "remarks": []})
+    payload = kept = packed(context_id, texts)
+    if remarks:
+        texts["trace"] = canonical({**traced, "remarks": list(remarks)})
+        payload = packed(context_id, texts)
     return Built(
         context_id=context_id,
         context_hash=digest,
         source=known.source,
-        payload=packed(context_id, texts),
+        payload=payload,
+        kept=kept,
         generated_at=now,
         summary=summary,
         compression=_compression(conversation),
@@ -121,8 +127,8 @@ def _trace(
     effective: Effective,
     conversation: ConversationSection | None,
     sizes: dict[str, int],
-    remarks: tuple[str, ...],
 ) -> JsonObject:
+    """All but the remarks."""
     asked = effective.at.conversation_id is not None
     return {
         "sections": {
@@ -132,7 +138,6 @@ def _trace(
             "metadata": trace.of_section(sizes["metadata"]),
         },
         "inherited": [wire_name(name) for name in effective.inherited],
-        "remarks": list(remarks),
     }
 
 

@@ -54,6 +54,8 @@ class Built:
     source: Source
     payload: bytes
     """As `rendering.packed` made it."""
+    kept: bytes
+    """The same for the cache: without remarks, which are of this answer's moment alone."""
     generated_at: datetime
     summary: str
     compression: JsonObject

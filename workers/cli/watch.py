@@ -142,13 +142,10 @@ def _line(one: Seen) -> Text:
 
 
 def _bypassed(one: ContextReady) -> bool:
-    """Whether nothing cached was read for it, because liveness was not proven.
-
-    What was built so is cached with its remarks: a hit that carries this one is none.
-    """
+    """Whether nothing cached was read for it, because liveness was not proven."""
     from context_engine.repository import BYPASSED
 
-    return one.source == "build" and BYPASSED in one.context.trace.remarks
+    return BYPASSED in one.context.trace.remarks
 
 
 def _said(change: AnyChange) -> str:
