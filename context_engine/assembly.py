@@ -62,15 +62,17 @@ def assemble(
     texts["contextHash"] = canonical(digest)
     sizes = {name: size_of(texts[name]) for name in ("session", "conversation")}
     sizes["metadata"] = size_of(texts["metadata"]) if request.metadata else 0
-    told = _trace(known, effective, conversation, sizes)
-    texts["trace"] = canonical(told)
-    kept = packed(context_id, texts)
-    texts["trace"] = canonical({**told, "remarks": list(remarks)})
+    traced = _trace(known, effective, conversation, sizes)
+    texts["trace"] = canonical({**traced, "remarks": []})
+    payload = kept = packed(context_id, texts)
+    if remarks:
+        texts["trace"] = canonical({**traced, "remarks": list(remarks)})
+        payload = packed(context_id, texts)
     return Built(
         context_id=context_id,
         context_hash=digest,
         source=known.source,
-        payload=packed(context_id, texts) if remarks else kept,
+        payload=payload,
         kept=kept,
         generated_at=now,
         summary=summary,
@@ -126,6 +128,7 @@ def _trace(
     conversation: ConversationSection | None,
     sizes: dict[str, int],
 ) -> JsonObject:
+    """All but the remarks."""
     asked = effective.at.conversation_id is not None
     return {
         "sections": {
@@ -135,7 +138,6 @@ def _trace(
             "metadata": trace.of_section(sizes["metadata"]),
         },
         "inherited": [wire_name(name) for name in effective.inherited],
-        "remarks": [],
     }
 
 

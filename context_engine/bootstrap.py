@@ -35,6 +35,7 @@ class Answering:
     domain: Domain
     snapshots: Snapshots
     cache: ContextCache
+    liveness: LivenessStore
     engine: ContextEngine
 
 
@@ -46,7 +47,6 @@ class Parts(Answering):
     database: AsyncEngine
     services: DomainServices
     outbox: SqlOutbox
-    liveness: LivenessStore
 
 
 def wire(
@@ -54,6 +54,7 @@ def wire(
     domain: Domain,
     snapshots: Snapshots,
     cache: ContextCache,
+    proofs: LivenessStore,
     liveness: Liveness,
 ) -> Answering:
     """The engine over these ports; connects to nothing."""
@@ -74,7 +75,7 @@ def wire(
         bypass_builds=config.bypass_builds,
         build_timeout=config.build_timeout_seconds,
     )
-    return Answering(config, domain, snapshots, cache, engine)
+    return Answering(config, domain, snapshots, cache, proofs, engine)
 
 
 @asynccontextmanager
@@ -89,7 +90,7 @@ async def over(
     config = config or load()
     cache = RedisCache(config.redis_url, config)
     try:
-        yield wire(config, domain, snapshots, cache, _liveness(config, cache))
+        yield wire(config, domain, snapshots, cache, cache.liveness, _liveness(config, cache))
     finally:
         await cache.close()
 
@@ -112,7 +113,8 @@ async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
     cache = RedisCache(config.redis_url, config)
     domain = SqlDomain(database, count_cap=config.count_cap)
     try:
-        wired = wire(config, domain, snapshots, cache, _liveness(config, cache))
+        liveness = _liveness(config, cache)
+        wired = wire(config, domain, snapshots, cache, cache.liveness, liveness)
         yield Parts(
             settings=config,
             domain=domain,

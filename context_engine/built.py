@@ -55,7 +55,7 @@ class Built:
     payload: bytes
     """As `rendering.packed` made it."""
     kept: bytes
-    """The same for the cache: what this build remarks is not true of a later answer."""
+    """The same for the cache: without remarks, which are of this answer's moment alone."""
     generated_at: datetime
     summary: str
     compression: JsonObject

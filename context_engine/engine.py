@@ -21,7 +21,7 @@ from context_engine.keeping import Keeper
 from context_engine.liveness import Liveness
 from context_engine.looking import Looked, Looking
 from context_engine.models.input import ContextBuildInput
-from context_engine.ports import Domain, Seen
+from context_engine.ports import Domain, Seen, Tally
 from context_engine.rendering import answered
 from context_engine.repository import ContextRepository
 
@@ -46,10 +46,12 @@ class ContextEngine:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._domain, self._repository, self._builder = domain, repository, builder
+        self.liveness = liveness
         self._looking = Looking(repository, builder.limits, liveness)
         self._keeper = Keeper(repository)
         self._flights, self._bypasses = Flights[Answer](), asyncio.Semaphore(bypass_builds)
         self._build_timeout, self._now = build_timeout, now
+        self._answers = self._bypassed = 0
         self._faults = Faults()
 
     async def build(
@@ -66,9 +68,16 @@ class ContextEngine:
         when the database or the evidence store stays away for the whole of the build's bound.
         """
         look = await self._looking.first(request, options, request_id, trace_id)
-        if (cached := look.whole) is not None:
-            return cached
-        return await self._flown(look)
+        try:
+            return look.whole or await self._flown(look)
+        finally:
+            self._answers += 1
+            self._bypassed += look.asked.remarks.bypassed
+
+    @property
+    def tally(self) -> Tally:
+        """What it answered since it was made."""
+        return Tally(self._answers, self._bypassed)
 
     async def _flown(self, look: Looked) -> Answer:
         """The answer of a build: of one that is under way where that may serve, else of the next,

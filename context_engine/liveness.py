@@ -20,6 +20,12 @@ from context_engine.ports import LivenessStore, Place, Proof, Proofs, Reign
 LIFE_MS: Final = 3_000
 """How long after its pulse a beat proves that nothing waits."""
 
+COUNTED_SECONDS: Final = 60
+"""How long it is remembered how many answers there were, and how many bypasses."""
+
+SPANS: Final = 6
+"""Parts of that time, forgotten one by one."""
+
 LOOK_SECONDS: Final = 0.25
 """How old the last look at the proofs may be."""
 
@@ -92,7 +98,7 @@ class Lookout:
     async def _look(self) -> None:
         try:
             sent, places, found = await self._asked()
-            shortest = min(self._left(proof, found.reigns) for proof in found.each)
+            shortest = min(left_of(one, found.reigns, self._vocabulary) for one in found.each)
             pairs = zip(places, found.each, strict=True)
             applied = {place: proof.applied for place, proof in pairs if proof is not None}
             self._proven = Proven(found.reigns, applied)
@@ -118,7 +124,11 @@ class Lookout:
             self._partitions = counts
         return sent, places, Proofs(found.reigns, [None] * len(places))
 
-    def _left(self, proof: Proof | None, reigns: frozenset[Reign]) -> int:
-        if proof is None or proof.reigns != reigns or proof.vocabulary != self._vocabulary:
-            return 0
-        return proof.left_ms
+
+def left_of(
+    proof: Proof | None, reigns: frozenset[Reign], vocabulary: str = keys.VOCABULARY
+) -> int:
+    """How many milliseconds longer a partition counts as live; 0 or less: it does not."""
+    if proof is None or proof.reigns != reigns or proof.vocabulary != vocabulary:
+        return 0
+    return proof.left_ms

@@ -29,6 +29,10 @@ PASSING_TTL = timedelta(seconds=5)
 """Longest life of an answer with a section that is unavailable for a passing reason."""
 
 
+BYPASSED = "cache bypassed: changes are not proven to be applied"
+"""Remark of an answer for which nothing cached was read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
     """How long each layer keeps what it holds."""
@@ -78,7 +82,7 @@ class Remarks:
     def bypass(self) -> None:
         if not self.bypassed:
             self.bypassed = True
-            self.said.append("cache bypassed: changes are not proven to be applied")
+            self.said.append(BYPASSED)
 
     def unproven_write(self) -> None:
         self.said.append("built anew: a write that the request names is not proven applied")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -21,7 +21,8 @@ from events.answers import ReplyTimeout, Stage, context_in, ready_in, timed_out
 from events.messages import BuildOptions, BuildRequest, ContextEvicted, ContextReady
 from events.producer import Producer, RecordTooLarge
 from events.records import OutgoingRecord, Position, RawMessage
-from events.tail import Subscription, Tail
+from events.subscription import Subscription, evictions_of, of_workspace
+from events.tail import Tail
 from events.topics import Topics
 
 SOURCE = "context-engine/client"
@@ -29,8 +30,6 @@ SOURCE = "context-engine/client"
 CLOSE_SECONDS = 3.0
 """How long closing waits for the broker to take what was sent; with a broker that is away the
 whole takes five seconds at most."""
-
-T = TypeVar("T")
 
 
 class ContextClient:
@@ -228,36 +227,24 @@ class ContextClient:
         tail = Tail(self._bootstrap, [ready.name], max_bytes=ready.max_message_bytes)
         return Subscription(tail, read)
 
-    def subscribe_evictions(self, workspace_id: str | None = None) -> Subscription[ContextEvicted]:
-        """What was taken back, from now on: whoever holds such a context drops it."""
-        read = _of_workspace(workspace_id, ContextEvicted.model_validate_json)
+    def subscribe_evictions(
+        self, workspace_id: str | None = None, *, since: Sequence[Position] = ()
+    ) -> Subscription[ContextEvicted]:
+        """What was taken back: whoever holds a context that it concerns drops it.
+
+        From now on, or `since` the `positions` of an earlier subscription, as far as the topic
+        keeps them (a day). Each is given at least once. What was missed is told by `Missed`, also
+        where an announcement cannot be read.
+        """
         topic = self._topics.evictions
-        return Subscription(
-            Tail(self._bootstrap, [topic.name], max_bytes=topic.max_message_bytes), read
-        )
+        tail = Tail(self._bootstrap, [topic.name], max_bytes=topic.max_message_bytes, since=since)
+        return Subscription(tail, evictions_of(workspace_id))
 
     def subscribe_changes(self, workspace_id: str | None = None) -> Subscription[AnyChange]:
         """Domain changes as they are published, from now on."""
-        read = _of_workspace(workspace_id, domain_change.validate_json)
+        read = of_workspace(workspace_id, domain_change.validate_json)
         topics = self._topics.changes()
         largest = max(topic.max_message_bytes for topic in topics)
         return Subscription(
             Tail(self._bootstrap, [topic.name for topic in topics], max_bytes=largest), read
         )
-
-
-def _of_workspace(
-    workspace_id: str | None, parse: Callable[[bytes], T]
-) -> Callable[[RawMessage], T | None]:
-    """Reads messages whose key is the workspace; others, and what cannot be read, are None."""
-    wanted = workspace_id.encode() if workspace_id is not None else None
-
-    def read(raw: RawMessage) -> T | None:
-        if wanted not in (None, raw.key) or raw.value is None:
-            return None
-        try:
-            return parse(raw.value)
-        except ValidationError:
-            return None
-
-    return read

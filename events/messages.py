@@ -112,10 +112,11 @@ class ContextEvicted(Contract):
     """`context.evicted`: after the fact, what was taken back and by which event.
 
     `tags` are sealed as those of a context are: one in common, and the context is concerned.
-    `clock` is the workspace's after the mark; None where nothing of it was cached.
+    `clock` is the workspace's after the mark; None where nothing of it was cached. Without a
+    `workspace_id` nobody could tell whose the change was: every context is concerned.
     """
 
-    workspace_id: Id
+    workspace_id: Id | None
     change_id: Id
     change_type: str
     topic: str
@@ -126,6 +127,14 @@ class ContextEvicted(Contract):
     count: int
     scope_keys: tuple[str, ...] = Field(default=(), max_length=MAX_SCOPE_KEYS)
     truncated: bool = False
+
+    def concerns(self, context: AgentContext) -> bool:
+        """Whether `context`, if it was made before the change, may not be true any more.
+
+        It says so of one that was made after it too, where it comes late or twice: asking again
+        then costs a hit.
+        """
+        return self.workspace_id is None or not set(self.tags).isdisjoint(context.tags)
 
 
 class Heartbeat(Contract):

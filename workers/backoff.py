@@ -36,13 +36,18 @@ class Patience:
             log.warning("waiting for a part that is away", part=away.part, reason=away.message)
         if now - self._since >= self._seconds:
             return False
-        try:
-            async with asyncio.timeout(self._pause):
-                await stop.wait()
-        except TimeoutError:
-            pass
+        await pause(self._pause, stop)
         self._pause = min(self._pause * 2, LONGEST_SECONDS)
         return True
+
+
+async def pause(seconds: float, stop: asyncio.Event) -> None:
+    """For so long, or until `stop`."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return
 
 
 async def reach(ask: Callable[[], Awaitable[object]], patience: Patience) -> None:

@@ -35,8 +35,11 @@ from events.records import OutgoingRecord, RawMessage
 from events.topics import DEAD_LETTER_SUFFIX, Topics, look_for
 from workers.app import BuildWorkerConfig
 from workers.backoff import Patience, reach, unless
+from workers.beside import beside
 from workers.health import served
+from workers.proving import proven
 from workers.runner import ExitCode, Limits, serve
+from workers.tallying import Teller
 
 log = structlog.get_logger(__name__)
 
@@ -206,6 +209,7 @@ async def run(
     async with served(settings, "build") as health, over or bootstrap.parts(settings) as parts:
         health.needs("database", lambda: parts.snapshots.get(NO_SNAPSHOT))
         health.needs("redis", parts.cache.ping)
+        health.notes("liveness", lambda: proven(parts.engine.liveness))
 
         async def start() -> None:
             await reach(lambda: bootstrap.check(parts), Patience(START_SECONDS))
@@ -225,7 +229,7 @@ async def run(
                 group=settings.build_group,
                 max_message_bytes=topics.build_requests.max_message_bytes,
             )
-            return await serve(
+            answering = serve(
                 config,
                 handler,
                 producer,
@@ -236,5 +240,6 @@ async def run(
                 limits=Limits(stop=settings.shutdown_seconds - 2, stall=settings.stall_seconds),
                 health=health,
             )
+            return await beside(answering, Teller(parts.engine, parts.liveness).run(stop))
         finally:
             await producer.stop()

@@ -29,6 +29,9 @@ SOURCE = "context-engine/invalidate"
 UNREADABLE = "unreadable"
 """The change type that an announcement names where nobody could read the change."""
 
+NONE = Evicted(0, (), truncated=False)
+"""Nothing was unlinked: all of it lost its marks."""
+
 
 class Sender(Protocol):
     """What is needed of a producer."""
@@ -91,7 +94,8 @@ class ChangeApplier:
         )
 
     async def _buried(self, poison: Poison) -> list[OutgoingRecord]:
-        """The dead letter, and an announcement for each workspace whose contexts it ended."""
+        """The dead letter, and an announcement for each workspace whose contexts it ended; one
+        for all where nobody knows whose it was."""
         raw = poison.raw
         log.error(
             "change cannot be read; its workspace starts anew",
@@ -103,6 +107,8 @@ class ChangeApplier:
         told = [dead_letter(raw, poison.error, self._group)]
         unknown = frozenset({keys.EVERYTHING})
         name = f"{raw.topic}/{raw.partition}/{raw.offset}"
+        if not poison.workspace_ids:
+            told.append(self._announcement(raw, None, name, UNREADABLE, frozenset(), NONE, None))
         for workspace_id in poison.workspace_ids:
             evicted = await self._invalidator.evict_unknown(workspace_id)
             told.append(
@@ -113,7 +119,7 @@ class ChangeApplier:
     def _announcement(
         self,
         raw: RawMessage,
-        workspace_id: str,
+        workspace_id: str | None,
         change_id: str,
         change_type: str,
         tags: frozenset[Tag],
@@ -127,7 +133,7 @@ class ChangeApplier:
             topic=raw.topic,
             partition=raw.partition,
             offset=raw.offset,
-            tags=keys.seal(self._secret, workspace_id, tags),
+            tags=keys.seal(self._secret, workspace_id or "", tags),
             clock=clock,
             count=evicted.count,
             scope_keys=evicted.scope_keys,
@@ -141,7 +147,7 @@ class ChangeApplier:
         )
         return OutgoingRecord(
             topic=self._topics.evictions.name,
-            key=workspace_id.encode(),
+            key=workspace_id.encode() if workspace_id is not None else None,
             value=value,
             headers=headers,
         )

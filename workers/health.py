@@ -1,6 +1,8 @@
 """A worker's health over HTTP: `/livez` says that it moves, `/readyz` that it can do its work.
 
-Both answer 200 or 503 with the same JSON: `{"worker", "ok", "failing": {name: why}, "passing"}`.
+Both answer 200 or 503 with the same JSON:
+`{"worker", "ok", "failing": {name: why}, "noted": {name: what}, "passing"}`. What is noted is not
+as it should be, and no reason to send work elsewhere.
 Live means: the event loop turns (it is what answers) and work that waits gets done. Who is not
 live is of no use any more and is to be replaced; a worker notices this itself and leaves. Ready
 means: started, partitions assigned, every part that it needs answers. Who is not ready waits for
@@ -12,9 +14,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from aiohttp import web
@@ -35,6 +37,9 @@ Check = Callable[[], Awaitable[object]]
 Fault = Callable[[], str | None]
 """Why the worker does not move, in words; None while it does."""
 
+Found = dict[str, str | None]
+"""For each name why it is not as it should be; None where it is."""
+
 Phase = Literal["starting", "running", "leaving"]
 
 
@@ -45,6 +50,8 @@ class Report:
     worker: str
     failing: dict[str, str]
     passing: tuple[str, ...]
+    noted: dict[str, str] = field(default_factory=dict)
+    """What is not as it should be and keeps nobody from working."""
 
     @property
     def ok(self) -> bool:
@@ -62,6 +69,7 @@ class Health:
         self._phase: Phase = "starting"
         self._moving: dict[str, Fault] = {}
         self._needed: dict[str, Check] = {}
+        self._noted: dict[str, Check] = {}
 
     def moves(self, name: str, fault: Fault) -> None:
         """Live only while `fault` finds none."""
@@ -70,6 +78,10 @@ class Health:
     def needs(self, name: str, check: Check) -> None:
         """Ready only while `check` passes."""
         self._needed[name] = check
+
+    def notes(self, name: str, check: Check) -> None:
+        """Ready whatever `check` finds; what it finds is told."""
+        self._noted[name] = check
 
     def started(self) -> None:
         """Takes work from now on."""
@@ -86,15 +98,17 @@ class Health:
 
     async def ready(self) -> Report:
         """Asks every part at once, each within `CHECK_SECONDS`."""
-        said = await asyncio.gather(*map(_why_not, self._needed.values()))
+        needed, noted = await asyncio.gather(_asked(self._needed), _asked(self._noted))
         phase = None if self._phase == "running" else self._phase
-        return self._report({"worker": phase, **dict(zip(self._needed, said, strict=True))})
+        return self._report({"worker": phase, **needed}, noted)
 
-    def _report(self, found: dict[str, str | None]) -> Report:
+    def _report(self, found: Found, noted: Found | None = None) -> Report:
+        noted = noted or {}
         return Report(
             self.worker,
-            failing={name: why for name, why in found.items() if why is not None},
-            passing=tuple(name for name, why in found.items() if why is None),
+            failing=_told(found),
+            passing=tuple(name for name, why in (found | noted).items() if why is None),
+            noted=_told(noted),
         )
 
 
@@ -113,6 +127,15 @@ class Pulse:
         """A `Fault`."""
         still = time.monotonic() - self._beat_at
         return None if still < self._still_seconds else f"no turn for {still:.0f} s"
+
+
+def _told(found: Found) -> dict[str, str]:
+    return {name: why for name, why in found.items() if why is not None}
+
+
+async def _asked(checks: Mapping[str, Check]) -> Found:
+    said = await asyncio.gather(*map(_why_not, checks.values()))
+    return dict(zip(checks, said, strict=True))
 
 
 async def _why_not(check: Check) -> str | None:
@@ -183,6 +206,7 @@ def _answer(report: Report) -> web.Response:
         "worker": report.worker,
         "ok": report.ok,
         "failing": report.failing,
+        "noted": report.noted,
         "passing": report.passing,
     }
     headers = {"Cache-Control": "no-store"}

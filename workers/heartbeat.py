@@ -23,6 +23,7 @@ from events.messages import Heartbeat
 from events.producer import RecordRefused
 from events.records import OutgoingRecord, Position
 from events.topics import Topics
+from workers.backoff import pause
 
 log = structlog.get_logger(__name__)
 
@@ -73,7 +74,7 @@ class Heart:
                 self._tell(away.message)
             except TimeoutError:
                 self._tell("changes are not published in time")
-            await _pause(BEAT_SECONDS, stop)
+            await pause(BEAT_SECONDS, stop)
 
     async def beat(self) -> bool:
         """One heartbeat; False where more waits than it can wait for. Raises `Unavailable`."""
@@ -128,11 +129,3 @@ def _heartbeat(topic: str, partition: int, partitions: int, pulse: Pulse) -> Out
         data=said.model_dump_json().encode(),
     )
     return OutgoingRecord(topic=topic, key=None, value=value, headers=headers, partition=partition)
-
-
-async def _pause(seconds: float, stop: asyncio.Event) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return

@@ -27,7 +27,7 @@ from workers.beside import beside
 from workers.change_applier import ChangeApplier
 from workers.health import served
 from workers.heartbeat import Heart
-from workers.proving import Prover
+from workers.proving import Prover, proven
 from workers.runner import ExitCode
 from workers.watchdog import Stalled, Watchdog
 
@@ -159,6 +159,7 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
     async with served(settings, "invalidate") as health, bootstrap.parts(settings) as parts:
         health.needs("redis", parts.cache.ping)
         health.needs("partitions", consumer.check)
+        health.notes("liveness", lambda: proven(parts.engine.liveness))
 
         async def start() -> None:
             # Nothing here reads the database: a revocation must not wait for it.

@@ -14,6 +14,8 @@ from typing import Protocol
 import structlog
 
 from context_engine import keys
+from context_engine.errors import Unavailable
+from context_engine.liveness import Liveness
 from context_engine.ports import Beat, LivenessStore, Place, Pulse, Reign
 from events.messages import Heartbeat
 from events.records import RawMessage
@@ -24,6 +26,15 @@ MARGIN = timedelta(seconds=30)
 """Read again beyond the longest life of an entry: for clocks of brokers that differ."""
 
 Heard = tuple[RawMessage, Heartbeat]
+
+
+async def proven(liveness: Liveness) -> None:
+    """For a worker's health. Raises `Unavailable` while caches are bypassed."""
+    if await liveness.proven() is None:
+        raise Unavailable(
+            "liveness",
+            "not proven, so caches are bypassed; `context-engine freshness` says where",
+        )
 
 
 class Rewindable(Protocol):

@@ -74,6 +74,11 @@ def applied_name() -> str:
     return "{live}:applied"
 
 
+def tally_name() -> str:
+    """The hash of what was answered lately, and how much of it past the cache."""
+    return "{live}:tally"
+
+
 def workspace_in(name: str) -> str:
     """The workspace whose slot `name` lies in. Raises `ValueError` for a name not made here."""
     start, end = name.find("{"), name.find("}:")

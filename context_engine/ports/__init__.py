@@ -26,7 +26,15 @@ from context_engine.ports.evidence import (
     SnapshotRecord,
     Snapshots,
 )
-from context_engine.ports.liveness import Beat, LivenessStore, Place, Proof, Proofs, Pulse
+from context_engine.ports.liveness import (
+    Beat,
+    LivenessStore,
+    Place,
+    Proof,
+    Proofs,
+    Pulse,
+    Tally,
+)
 from context_engine.ports.outbox import OutboxBatch, OutboxRow, OutboxSource, Unpublished
 
 __all__ = [
@@ -59,5 +67,6 @@ __all__ = [
     "SnapshotLine",
     "SnapshotRecord",
     "Snapshots",
+    "Tally",
     "Unpublished",
 ]

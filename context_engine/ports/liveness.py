@@ -55,7 +55,7 @@ class Proof:
     """The version of the tags that its consumer marks."""
     partitions: int
     left_ms: int
-    """How long it still proves that nothing waits; 0 for a proof that has ended."""
+    """How long it still proves that nothing waits; less than 0: how long ago that ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,17 @@ class Proofs:
     """Who reigns now."""
     each: Sequence[Proof | None]
     """In the order asked for; None where nothing was ever proven, or that was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many requests were answered, refusals included, and how many of them past the cache."""
+
+    answers: int = 0
+    bypasses: int = 0
+
+    def __sub__(self, earlier: Tally) -> Tally:
+        return Tally(self.answers - earlier.answers, self.bypasses - earlier.bypasses)
 
 
 class LivenessStore(Protocol):
@@ -83,3 +94,9 @@ class LivenessStore(Protocol):
 
     async def proofs(self, places: Sequence[Place]) -> Proofs:
         """The proofs of `places`, in one round trip to the primary."""
+
+    async def count(self, tally: Tally) -> None:
+        """Adds what a process answered since it last said; forgotten after `COUNTED_SECONDS`."""
+
+    async def counted(self) -> Tally:
+        """What all processes together answered within the last `COUNTED_SECONDS`."""

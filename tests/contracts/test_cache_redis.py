@@ -16,7 +16,8 @@ from context_engine import keys
 from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.redis import cache as redis_cache
 from context_engine.errors import Unavailable
-from context_engine.ports import Look, SessionWrite
+from context_engine.liveness import COUNTED_SECONDS
+from context_engine.ports import Look, SessionWrite, Tally
 from tests.support.cache import (
     OTHER_TABLE,
     TABLE,
@@ -455,3 +456,12 @@ async def test_an_index_of_another_kind_is_removed(store: RedisStore) -> None:
     evicted = await store.cache.evict(WORKSPACE, frozenset({TABLE, keys.WORKSPACE}))
     assert evicted.count == 1
     assert not await store.redis.exists(foreign)
+
+
+async def test_what_was_answered_long_ago_is_forgotten(store: RedisStore) -> None:
+    """By the server's own time, span by span; and all of it once nobody answers any more."""
+    await store.liveness.count(Tally(2, 1))
+    await store.redis.hset(keys.tally_name(), mapping={"100a": 50, "100b": 50})
+    assert await store.liveness.counted() == Tally(2, 1)
+    assert await store.redis.hlen(keys.tally_name()) == 2
+    assert 0 < await store.redis.ttl(keys.tally_name()) <= COUNTED_SECONDS

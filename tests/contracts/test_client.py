@@ -28,7 +28,7 @@ from events import cloudevents, messages
 from events.answers import ReplyTimeout
 from events.client import ContextClient
 from events.consumer import Consumer
-from events.messages import BuildFailed, BuildOptions, BuildRequest, ContextEvicted, ContextReady
+from events.messages import BuildFailed, BuildOptions, BuildRequest, ContextReady
 from events.producer import Producer
 from events.records import OutgoingRecord, RawMessage
 from events.tail import Tail
@@ -318,36 +318,6 @@ async def test_what_was_there_before_is_not_seen(settings: Settings) -> None:
         finally:
             await tail.stop()
     assert [raw.value for raw in seen] == [b"new"] * 3
-
-
-async def test_evictions_are_seen_by_their_workspace(settings: Settings) -> None:
-    """Others' evictions, and what cannot be read, are passed over."""
-    evicted = ContextEvicted(
-        workspace_id="w",
-        change_id="c1",
-        change_type="member.changed",
-        topic="t",
-        partition=0,
-        offset=0,
-        tags=("a",),
-        clock=1,
-        count=0,
-    )
-    async with (
-        asyncio.timeout(30),
-        publishing(settings) as producer,
-        ContextClient(settings) as client,
-        client.subscribe_evictions("w") as seen,
-    ):
-        for key, data in (
-            (b"other", evicted.model_dump_json().encode()),
-            (b"w", b"{"),
-            (b"w", None),
-            (b"w", evicted.model_dump_json().encode()),
-        ):
-            headers, _ = cloudevents.encode(type=messages.EVICTED, source="x", id="i", data=b"")
-            await producer.send(OutgoingRecord(settings.topic_evictions, key, data, headers))
-        assert await anext(seen) == evicted
 
 
 async def test_ready_contexts_are_seen_by_their_workspace(settings: Settings) -> None:

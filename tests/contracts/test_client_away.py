@@ -124,6 +124,29 @@ async def test_a_request_without_a_turn_is_told_of_its_limit(settings: Settings)
             await first
 
 
+async def test_a_subscription_goes_on_where_it_stood(
+    broker: SmallKafka, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that was away for longer than the bound is told; asked again, nothing is missed."""
+    monkeypatch.setattr(tail, "AWAY_SECONDS", 2.5)
+    async with ContextClient(settings) as client, client.subscribe_changes() as changes:
+        await mute(broker)
+        with pytest.raises(Unavailable):
+            async with asyncio.timeout(10):
+                await anext(changes)
+        emitting = asyncio.create_task(client.emit(CHANGE))
+        assert broker.pid is not None
+        os.kill(broker.pid, signal.SIGCONT)
+        async with asyncio.timeout(30):
+            await emitting
+            while True:
+                try:
+                    assert await anext(changes) == CHANGE
+                    break
+                except Unavailable:
+                    continue
+
+
 @pytest.mark.parametrize("leave", [gone, mute])
 async def test_a_subscription_ends_when_the_broker_stays_away(
     broker: SmallKafka,

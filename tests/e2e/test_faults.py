@@ -21,7 +21,8 @@ from events.client import ContextClient
 from events.messages import BuildOptions, ContextEvicted
 from events.producer import Producer
 from events.records import Headers, OutgoingRecord
-from events.tail import Subscription, Tail
+from events.subscription import Subscription
+from events.tail import Tail
 from events.topics import MIB, Topics
 from workers.runner import ExitCode
 from workers.supervisor import WorkerProcess

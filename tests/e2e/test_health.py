@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
@@ -33,26 +34,33 @@ async def valkey(tmp_path: Path) -> AsyncIterator[Valkey]:
     await part.kill()
 
 
-@pytest.fixture
-async def ports(
-    env: dict[str, str], world: World, valkey: Valkey, tmp_path: Path
-) -> AsyncIterator[dict[str, int]]:
+@dataclass(frozen=True)
+class Running:
     """The three workers, in a group of their own, and where each tells its health."""
+
+    ports: dict[str, int]
+    workers: dict[str, WorkerProcess]
+
+
+@pytest.fixture
+async def running(
+    env: dict[str, str], world: World, valkey: Valkey, tmp_path: Path
+) -> AsyncIterator[Running]:
     own = {**env, **own_names(), "CONTEXT_REDIS_URL": valkey.url}
     own["CONTEXT_BUILD_GROUP"] = own["CONTEXT_TOPIC_BUILD_REQUESTS"] = f"t{token_hex(4)}"
     await make_topics(settings_of(own))
     found = {name: free_port() for name in WORKERS}
-    running = [
-        WorkerProcess(name, own | {"CONTEXT_HEALTH_PORT": str(port)}, tmp_path / name)
+    made = {
+        name: WorkerProcess(name, own | {"CONTEXT_HEALTH_PORT": str(port)}, tmp_path / name)
         for name, port in found.items()
-    ]
+    }
     try:
-        await asyncio.gather(*(worker.start() for worker in running))
-        yield found
-        codes = await asyncio.gather(*(worker.stop() for worker in running))
-        assert codes == [ExitCode.OK] * len(running)
+        await asyncio.gather(*(worker.start() for worker in made.values()))
+        yield Running(found, made)
+        codes = await asyncio.gather(*(worker.stop() for worker in made.values()))
+        assert codes == [ExitCode.OK] * len(made)
     finally:
-        await asyncio.gather(*(worker.kill() for worker in running))
+        await asyncio.gather(*(worker.kill() for worker in made.values()))
 
 
 async def ask(port: int, path: str) -> tuple[int, dict[str, str]]:
@@ -73,9 +81,10 @@ async def until(port: int, status: int) -> dict[str, str]:
 
 
 async def test_a_worker_is_ready_as_long_as_its_parts_are_there(
-    ports: dict[str, int], valkey: Valkey
+    running: Running, valkey: Valkey
 ) -> None:
     """Ready when it says so; a part that is away is named by those who need it, who stay alive."""
+    ports = running.ports
     for port in ports.values():
         assert await ask(port, "livez") == (200, {})
         assert await ask(port, "readyz") == (200, {})
@@ -87,6 +96,32 @@ async def test_a_worker_is_ready_as_long_as_its_parts_are_there(
     await valkey.start()
     for port in ports.values():
         assert await until(port, 200) == {}
+
+
+async def noted(port: int, names: list[str]) -> dict[str, str]:
+    """What a worker that is ready notes, once that is about `names`."""
+    async with aiohttp.ClientSession() as http, asyncio.timeout(WAIT_SECONDS):
+        while True:
+            async with http.get(f"http://127.0.0.1:{port}/readyz") as answer:
+                told = await answer.json()
+            assert (answer.status, told["ok"]) == (200, True)
+            if list(told["noted"]) == names:
+                assert told["passing"].count("liveness") == (not names)
+                return dict(told["noted"])
+            await asyncio.sleep(0.1)
+
+
+async def test_a_worker_without_proof_is_ready_and_says_that_it_bypasses(running: Running) -> None:
+    """It answers all the same, and a restart would not help; whoever looks is told."""
+    concerned = [running.ports[name] for name in ("build", "invalidate")]
+    for port in concerned:
+        await noted(port, [])
+    await running.workers["relay"].stop()
+    for port in concerned:
+        assert "caches are bypassed" in (await noted(port, ["liveness"]))["liveness"]
+    await running.workers["relay"].start()
+    for port in concerned:
+        await noted(port, [])
 
 
 async def test_a_worker_that_starts_is_alive_and_not_ready(

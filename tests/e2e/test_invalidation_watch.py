@@ -15,7 +15,12 @@ from typing import Any
 
 from context_engine.changes import WorkspaceChanged
 from context_engine.models import ContextBuildInput
+from context_engine.repository import BYPASSED
+from context_engine.settings import Settings
 from events.client import ContextClient
+from tests.support.world import World
+from workers.house import until_live
+from workers.supervisor import WorkerProcess
 
 
 @asynccontextmanager
@@ -77,6 +82,7 @@ async def test_it_shows_each_as_a_line_of_json(client: ContextClient, env: dict[
         assert await ended_by(process, signal.SIGINT) == 128 + signal.SIGINT
     assert names(shown).count(("change", change.change_id)) == 1
     assert {one.get("workspaceId", "w") for one in shown} == {"w"}
+    assert {one["bypassed"] for one in shown if one["seen"] == "ready"} <= {True, False}
     hashes = {one["contextHash"] for one in shown if one.get("requestId") == ready.request_id}
     assert hashes == {ready.context_hash}
 
@@ -101,3 +107,44 @@ async def test_it_shows_each_as_a_line_for_people_and_stops_at_its_count(
     assert len(shown) == 2
     assert any("change" in line and "workspace.changed" in line for line in shown)
     assert any("evicted" in line for line in shown)
+
+
+async def test_it_shows_what_goes_past_the_cache(
+    house: dict[str, WorkerProcess],
+    client: ContextClient,
+    env: dict[str, str],
+    settings: Settings,
+    world: World,
+) -> None:
+    """While changes are not proven to be applied each answer is a bypass, for people and
+    programs; before and after it is not."""
+    where = ContextBuildInput(user_id="ana", workspace_id="w", table_ids=("t0",))
+
+    async def bypassed(process: Process, wanted: bool) -> None:
+        def told(shown: list[dict[str, Any]]) -> bool:
+            return any(one.get("bypassed") is wanted for one in shown)
+
+        async with asyncio.timeout(30):
+            asked = (await client.request(where)).context
+            while (BYPASSED in asked.trace.remarks) is not wanted:
+                await asyncio.sleep(0.1)
+                asked = (await client.request(where)).context
+        await shown_until(process, told)
+
+    await until_live(settings)
+    async with (
+        watching(env, "--json", "--workspace", "w") as programs,
+        watching(env, "--workspace", "w") as people,
+    ):
+        await bypassed(programs, False)
+        os.kill(house["relay"].pid, signal.SIGSTOP)
+        try:
+            await bypassed(programs, True)
+        finally:
+            os.kill(house["relay"].pid, signal.SIGCONT)
+        await bypassed(programs, False)
+        assert people.stdout is not None
+        async with asyncio.timeout(30):
+            while b" bypass " not in (line := await people.stdout.readline()):
+                assert line
+        assert b"build    user ana" in line

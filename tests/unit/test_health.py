@@ -77,6 +77,19 @@ async def test_what_is_not_ready_is_named_with_its_reason(
     }
 
 
+async def test_what_is_noted_keeps_a_worker_ready() -> None:
+    """Told beside what fails, with its reason; a name that passes is among the others."""
+    health = Health("build")
+    health.needs("redis", answers)
+    health.notes("liveness", away)
+    health.notes("disk", answers)
+    health.started()
+    report = await health.ready()
+    assert (report.ok, report.failing) == (True, {})
+    assert report.noted == {"liveness": "redis: nobody answers at 127.0.0.1:1"}
+    assert report.passing == ("worker", "redis", "disk")
+
+
 async def test_a_part_that_is_away_does_not_make_a_worker_dead() -> None:
     """Or an outage of the database would restart every worker."""
     health = Health("build")
@@ -110,6 +123,7 @@ async def test_both_are_served_with_a_body_that_says_why(
                 "worker": "relay",
                 "ok": True,
                 "failing": {},
+                "noted": {},
                 "passing": ["loop"],
             }
         async with http.get(f"{address}/readyz") as ready:

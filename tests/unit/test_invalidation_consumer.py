@@ -22,6 +22,7 @@ from events import cloudevents, messages
 from events.messages import ContextEvicted, Heartbeat
 from events.records import OutgoingRecord, Position, RawMessage
 from events.topics import Topics
+from tests.support.echo import agent_context
 from workers.backoff import Patience, reach
 from workers.change_reader import Poison, read
 from workers.invalidate import ChangeApplier, Consumption, next_offsets, watched
@@ -273,7 +274,11 @@ async def test_what_cannot_be_read_is_buried_and_announced() -> None:
 async def test_what_may_be_anybodys_ends_everything() -> None:
     steps = Steps([[message(value=b"{", key=None)]])
     assert await consume(steps) == ExitCode.OK
-    assert steps.done == ["poll", "mark", "forget everything", "send", "commit"]
+    assert steps.done == ["poll", "mark", "forget everything", "send", "send", "commit"]
+    told = ContextEvicted.model_validate_json(steps.sent[1].value or b"")
+    assert (told.workspace_id, told.tags, told.count) == (None, (), 0)
+    assert steps.sent[1].key is None
+    assert told.concerns(agent_context())
 
 
 @pytest.mark.parametrize("step", ["mark", "evict", "send", "commit"])

@@ -12,10 +12,12 @@ from context_engine.errors import ContextEngineError
 from workers.cli import (
     admin,
     ask,
+    audit,
     conversation,
     dev,
     domain,
     explain,
+    freshness,
     imports,
     snapshot,
     watch,
@@ -43,6 +45,8 @@ app.command("dev")(dev.dev)
 app.command("build")(ask.build)
 app.command("emit")(ask.emit)
 app.command("watch")(watch.watch)
+app.command("freshness")(freshness.freshness)
+app.command("audit")(audit.audit)
 app.command("explain")(explain.explain)
 app.command("migrate")(admin.migrate)
 app.command("topics")(admin.topics)

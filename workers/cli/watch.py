@@ -1,4 +1,4 @@
-"""`watch`: changes, evictions and contexts as they happen."""
+"""`watch`: changes, evictions, contexts and bypasses as they happen."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from workers.cli.terminal import json_text, plural
 if TYPE_CHECKING:
     from context_engine.changes import AnyChange
     from events.messages import ContextEvicted, ContextReady
+    from events.tail import Missed
 
-    Seen = AnyChange | ContextEvicted | ContextReady
+    Seen = AnyChange | ContextEvicted | ContextReady | Missed
 
 FEW = 5
 """Most ids of one list on a line."""
@@ -34,6 +35,8 @@ def watch(
 ) -> None:
     """Shows domain changes, evictions and ready contexts from now on, until Ctrl-C.
 
+    A `bypass` is a context that was built past the cache, because changes were not proven to be
+    applied; `context-engine freshness` says where that hangs. `missed` is what could not be read.
     Requests that were refused are not among them: only who asked is told. Ends with a failure
     when the broker stays away.
 
@@ -80,7 +83,13 @@ async def _merged(*sources: AsyncIterator[Seen]) -> AsyncGenerator[Seen, None]:
 
 
 async def _next(source: AsyncIterator[Seen]) -> Seen:
-    return await anext(source)
+    """What comes next; a gap is something to see too."""
+    from events.tail import Missed
+
+    try:
+        return await anext(source)
+    except Missed as gap:
+        return gap
 
 
 def _as_json(one: Seen) -> None:
@@ -93,13 +102,17 @@ def _as_line(one: Seen) -> None:
 
 def _fields(one: Seen) -> dict[str, object]:
     from events.messages import ContextEvicted, ContextReady
+    from events.tail import Missed
 
     match one:
+        case Missed():
+            return {"seen": "missed", "message": one.message}
         case ContextReady():
             return {
                 "seen": "ready",
                 "requestId": one.request_id,
                 "source": one.source,
+                "bypassed": _bypassed(one),
                 "userId": one.context.user.id,
                 "contextHash": one.context_hash,
             }
@@ -111,12 +124,16 @@ def _fields(one: Seen) -> dict[str, object]:
 
 def _line(one: Seen) -> Text:
     from events.messages import ContextEvicted, ContextReady
+    from events.tail import Missed
 
     at = datetime.now().astimezone().strftime("%H:%M:%S ")
     match one:
+        case Missed():
+            return Text.assemble((at, "dim"), ("missed   ", "magenta"), one.message)
         case ContextReady():
+            word = ("bypass   ", "magenta") if _bypassed(one) else ("ready    ", "green")
             detail = f"{one.source:<8} user {one.context.user.id}  {one.context_hash[:12]}"
-            return Text.assemble((at, "dim"), ("ready    ", "green"), detail)
+            return Text.assemble((at, "dim"), word, detail)
         case ContextEvicted():
             entries, scopes = plural(one.count, "entry", "entries"), len(one.scope_keys)
             whose = f" of {plural(scopes, 'scope')}" if scopes else ""
@@ -124,6 +141,13 @@ def _line(one: Seen) -> Text:
             return Text.assemble((at, "dim"), ("evicted  ", "red"), detail)
         case _:
             return Text.assemble((at, "dim"), ("change   ", "yellow"), one.type, " ", _said(one))
+
+
+def _bypassed(one: ContextReady) -> bool:
+    """Whether nothing cached was read for it, because liveness was not proven."""
+    from context_engine.repository import BYPASSED
+
+    return BYPASSED in one.context.trace.remarks
 
 
 def _said(change: AnyChange) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from context_engine.errors import ContextEngineError, Rejected
 from events.answers import RequestFailed
+from events.tail import Missed
 from workers.build import Fault
 from workers.cli.guard import CANNOT_WRITE
 from workers.cli.shared import Exit
@@ -83,7 +84,7 @@ def page() -> str:
 def _tree(error: type[ContextEngineError]) -> Iterator[type[ContextEngineError]]:
     """The classes that somebody outside can meet."""
     outside = error.__module__.startswith(("context_engine.errors", "context_engine.settings"))
-    outside = outside or error.__module__ == "events.answers" or error is Fault
+    outside = outside or error.__module__ == "events.answers" or error in (Fault, Missed)
     if outside and error not in (ContextEngineError, Rejected, RequestFailed):
         yield error
     for one in error.__subclasses__():

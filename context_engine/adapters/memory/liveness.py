@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from context_engine.liveness import LIFE_MS
-from context_engine.ports import Beat, Place, Proof, Proofs, Pulse, Reign
+from context_engine.liveness import COUNTED_SECONDS, LIFE_MS, SPANS
+from context_engine.ports import Beat, Place, Proof, Proofs, Pulse, Reign, Tally
 
 
 @dataclass(slots=True)
@@ -23,10 +23,13 @@ class MemoryLiveness:
     def __init__(self, reign: Callable[[], Reign], now: Callable[[], int]) -> None:
         self._reign, self._now = reign, now
         self._kept: dict[Place, _Kept] = {}
+        self._counted: list[tuple[int, Tally]] = []
+        """Numbers of spans, and what was answered in them."""
 
     def flush(self) -> None:
         """Loses everything."""
         self._kept.clear()
+        self._counted.clear()
 
     async def pulse(self) -> Pulse:
         return Pulse(self._now(), frozenset({self._reign()}))
@@ -52,5 +55,18 @@ class MemoryLiveness:
             beat.offset,
             kept.vocabulary,
             beat.partitions,
-            max(0, kept.ends_ms - self._now()),
+            kept.ends_ms - self._now(),
         )
+
+    async def count(self, tally: Tally) -> None:
+        self._counted = [*self._lately(), (self._span(), tally)]
+
+    async def counted(self) -> Tally:
+        lately = [tally for _, tally in self._lately()]
+        return Tally(sum(one.answers for one in lately), sum(one.bypasses for one in lately))
+
+    def _lately(self) -> list[tuple[int, Tally]]:
+        return [one for one in self._counted if one[0] > self._span() - SPANS]
+
+    def _span(self) -> int:
+        return self._now() * SPANS // (COUNTED_SECONDS * 1000)

@@ -27,7 +27,7 @@ from redis.exceptions import (
 from context_engine.adapters.redis.batch import Command, Reply
 from context_engine.errors import Unavailable
 
-ScriptName = Literal["look", "fill", "mark", "found", "memory", "pulse", "renew", "proofs"]
+ScriptName = Literal["look", "fill", "mark", "found", "memory", "pulse", "renew", "proofs", "tally"]
 SCRIPTS: Final[tuple[ScriptName, ...]] = get_args(ScriptName)
 
 CONNECTIONS = 4

@@ -8,8 +8,8 @@ from typing import Final
 from context_engine import keys
 from context_engine.adapters.redis import packs
 from context_engine.adapters.redis.batch import Command, Reply
-from context_engine.liveness import LIFE_MS
-from context_engine.ports import Beat, Place, Proof, Proofs, Pulse, Reign
+from context_engine.liveness import COUNTED_SECONDS, LIFE_MS, SPANS
+from context_engine.ports import Beat, Place, Proof, Proofs, Pulse, Reign, Tally
 
 NOTHING: Final = ("{live}:none",)
 """A key for scripts that touch none: a cluster sends a call where its keys are."""
@@ -40,6 +40,17 @@ class RedisLiveness:
         server, *each = await self._ask(command)
         return Proofs(frozenset({Reign(server.decode())}), [_proof(*one) for one in each])
 
+    async def count(self, tally: Tally) -> None:
+        await self._tally(tally)
+
+    async def counted(self) -> Tally:
+        return await self._tally(Tally())
+
+    async def _tally(self, more: Tally) -> Tally:
+        args = (COUNTED_SECONDS * 1000 // SPANS, SPANS, more.answers, more.bypasses)
+        answers, bypasses = await self._ask(packs.call("tally", (keys.tally_name(),), args))
+        return Tally(answers, bypasses)
+
 
 def _names(places: Sequence[Place]) -> list[str]:
     live = (keys.live_name(place.topic, place.partition) for place in places)
@@ -61,7 +72,7 @@ def _proof(stored: bytes | None, left_ms: int) -> Proof | None:
             int(applied),
             vocabulary,
             int(partitions),
-            max(0, left_ms),
+            left_ms,
         )
     except ValueError:
         return None

@@ -3,6 +3,7 @@
 -- KEYS: the hash of what was proven, then the proof of each partition.
 -- ARGV: life of a proof in ms; for each partition: its name in the hash, the beat's pulse in ms,
 --       its reigns, the offset behind it, what else the proof says.
+-- The hash says for each partition what was proven, and under its name and `@` until when.
 -- A beat under another reign than ours proves nothing: its marks may be missing here.
 local server, now, life = reign(), milliseconds(), tonumber(ARGV[1])
 for beat = 1, #KEYS - 1 do
@@ -10,7 +11,8 @@ for beat = 1, #KEYS - 1 do
   local ends = tonumber(ARGV[arg + 1]) + life
   if string.find(ARGV[arg + 2], server, 1, true) then
     local proof = ARGV[arg + 2] .. '\n' .. ARGV[arg + 3] .. '\n' .. ARGV[arg + 4]
-    redis.call('HSET', KEYS[1], ARGV[arg], proof)
+    local ended = tonumber(redis.call('HGET', KEYS[1], ARGV[arg] .. '@') or 0)
+    redis.call('HSET', KEYS[1], ARGV[arg], proof, ARGV[arg] .. '@', math.max(ended, ends))
     if ends > now and ends > redis.call('PEXPIRETIME', name) then
       redis.call('SET', name, proof, 'PXAT', ends)
     end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from context_engine.liveness import LIFE_MS
-from context_engine.ports import Beat, Place, Proof, Pulse, Reign
+from context_engine.ports import Beat, Place, Proof, Pulse, Reign, Tally
 from tests.support.cache import Store
 
 HERE, THERE = Place("domain.membership", 0), Place("domain.membership", 1)
@@ -45,7 +45,18 @@ async def test_a_proof_lasts_from_its_pulse_however_late_the_beat_is_heard(store
     await store.liveness.renew([beat(too_late, THERE)], "1")
     found = await proof(store, THERE)
     assert found is not None
-    assert (found.left_ms, found.applied) == (0, 7)
+    assert found.left_ms <= 0
+    assert found.applied == 7
+
+
+async def test_a_proof_that_ended_says_how_long_ago(store: Store) -> None:
+    """Counted from the pulse of the best beat; a worse one that is heard later changes nothing."""
+    pulse = await store.liveness.pulse()
+    for ago in (20_000, 60_000):
+        await store.liveness.renew([beat(replace(pulse, at_ms=pulse.at_ms - ago))], "1")
+    found = await proof(store)
+    assert found is not None
+    assert -30_000 < found.left_ms <= LIFE_MS - 20_000
 
 
 async def test_a_beat_of_another_reign_proves_nothing(store: Store) -> None:
@@ -75,3 +86,13 @@ async def test_a_store_that_was_emptied_has_no_proofs(store: Store) -> None:
 
 async def test_no_beats_are_no_call(store: Store) -> None:
     await store.liveness.renew([], "1")
+
+
+async def test_what_processes_answered_is_added_up(store: Store) -> None:
+    """Of all of them together; nothing before anybody said something, nor after a flush."""
+    assert await store.liveness.counted() == Tally()
+    await store.liveness.count(Tally(10, 0))
+    await store.liveness.count(Tally(5, 3))
+    assert await store.liveness.counted() == Tally(15, 3)
+    await store.flush()
+    assert await store.liveness.counted() == Tally()

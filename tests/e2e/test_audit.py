@@ -1,0 +1,127 @@
+"""`context-engine audit` beside the running house: what it explains, and what it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from context_engine.adapters.sql import tables as t
+from context_engine.bootstrap import Parts
+from context_engine.changes import TableChanged
+from context_engine.models import ContextBuildInput
+from context_engine.settings import Settings
+from events.client import ContextClient
+from tests.support.world import World
+from workers.house import until_live
+from workers.supervisor import WorkerProcess
+
+pytestmark = pytest.mark.timeout(120)
+
+REQUEST = ContextBuildInput(
+    user_id="ana", workspace_id="w", table_ids=("t1",), session_id="audited"
+)
+TURN = ContextBuildInput(user_id="ana", workspace_id="w", session_id="audited", message="and now?")
+RENAMED = {"workspace_id": "w", "table_id": "t1", "op": "renamed"}
+
+
+@asynccontextmanager
+async def auditing(env: Mapping[str, str], *options: str) -> AsyncIterator[Process]:
+    """The command, once it sees what passes."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "workers", "audit", "--every", "0.1", *options,
+        stdout=PIPE, stderr=PIPE, env={**os.environ, **env, "COLUMNS": "80"},
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        async with asyncio.timeout(30):
+            assert b"auditing" in await process.stderr.readline()
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def found(process: Process) -> tuple[int | None, list[dict[str, Any]], dict[str, Any]]:
+    """Exit code, differences and counts."""
+    async with asyncio.timeout(40):
+        out, err = await process.communicate()
+    assert b"Traceback" not in err, err.decode()
+    *differences, summary = map(json.loads, out.decode().splitlines())
+    return process.returncode, differences, summary
+
+
+async def rename(parts: Parts, name: str) -> None:
+    """Past every service: nobody is told."""
+    async with parts.database.begin() as connection:
+        await connection.execute(update(t.tables).where(t.tables.c.id == "t1").values(name=name))
+
+
+@pytest.fixture
+async def settled(
+    house: dict[str, WorkerProcess], client: ContextClient, parts: Parts, settings: Settings
+) -> AsyncIterator[None]:
+    """The house is live, and t1 has its name again at the end."""
+    await until_live(settings)
+    yield
+    await rename(parts, "Table 1")
+    await client.emit(TableChanged.model_validate(RENAMED))
+
+
+async def test_what_changes_is_explained_and_all_else_is_the_same(
+    settled: None, client: ContextClient, parts: Parts, env: dict[str, str], world: World
+) -> None:
+    """Turns of a dialogue that inherit, hits and builds, while the table is renamed again and
+    again: each difference names the change; nothing is unexplained."""
+    async with auditing(env, "--seconds", "5", "--workspace", "w", "--json") as process:
+        ended = asyncio.create_task(process.wait())
+        number = 0
+        while not ended.done():
+            number += 1
+            for one in (REQUEST, TURN, TURN):
+                await client.request(one)
+            if number % 5 == 0:
+                await rename(parts, f"Table {number}")
+                await client.emit(TableChanged.model_validate(RENAMED))
+        code, differences, summary = await found(process)
+    assert (code, summary["unexplained"]) == (0, 0), differences
+    assert summary["rebuilt"] >= 5
+    assert summary["rebuilt"] == summary["same"] + summary["explained"]
+    assert summary["served"] > summary["rebuilt"]
+    for one in differences:
+        assert any("table.changed" in because for because in one["explained"])
+
+
+async def test_a_write_past_the_services_is_unexplained(
+    settled: None, client: ContextClient, parts: Parts, env: dict[str, str], world: World
+) -> None:
+    """The cache cannot know of it: its answers are not what the database says. The audit does
+    not mend what it finds, and says where to look."""
+    before = (await client.request(REQUEST)).context
+    assert before.table is not None
+    # The evictions of other tests' changes may still be on their way.
+    while (await client.request(REQUEST)).source != "cache":  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+    async with auditing(env, "--seconds", "3", "--json") as process:
+        await asyncio.sleep(0)
+        await rename(parts, "Renamed by hand")
+        ended = asyncio.create_task(process.wait())
+        while not ended.done():
+            served = (await client.request(REQUEST)).context
+            assert (served.source, served.table) == ("cache", before.table)
+            await asyncio.sleep(0.02)
+        code, differences, summary = await found(process)
+    assert code == 1
+    assert summary["unexplained"] >= 1
+    one = differences[0]
+    assert (one["unexplained"], one["explained"], one["source"]) == (True, [], "cache")
+    assert "tables" in one["sections"]
