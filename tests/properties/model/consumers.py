@@ -70,6 +70,10 @@ def _handle(
         done = _set(state, number, consumer._replace(hand=()))
         done = _commit(done, number, hand.place, hand.offset)
         yield f"consumer {number} commits {hand.offset + 1}", done, ""
+        if state.left.retries:
+            fewer = state._replace(left=state.left._replace(retries=state.left.retries - 1))
+            again = consumer._replace(hand=hand._replace(step=FETCHED))
+            yield f"consumer {number} must apply it again", _set(fewer, number, again), ""
     elif record.version:
         for index in redis.serving(state):
             after = redis.marked(world, state, index, create=False)
@@ -121,7 +125,13 @@ def _prove(
     """Asks what was proven before it, reads again under a new reign, or renews."""
     place, reign = hand.place, record.reign
     under, marks = consumer.under[place], consumer.marks[place]
-    if not under:
+    if hand.back and world.fault is not Fault.PROVEN_BY_RETRY:
+        yield (
+            f"consumer {number} proves nothing: it was sent back",
+            _applied(state, number, hand),
+            "",
+        )
+    elif not under:
         yield from _inherit(world, state, number, consumer, hand)
     elif redis.same(world, under, reign) and (not marks or redis.same(world, marks, reign)):
         for index in redis.serving(state):
@@ -131,7 +141,8 @@ def _prove(
     elif state.left.rereads:
         start = NOWHERE if world.fault is Fault.NO_SEEK_BACK else 0
         state = _rewound(state, number, place, start, reign)
-        yield f"consumer {number} reads {place} again", _applied(state, number, hand), ""
+        said = f"consumer {number} reads {place} again"
+        yield said, _applied(state, number, hand._replace(back=True)), ""
 
 
 def _inherit(
@@ -147,7 +158,8 @@ def _inherit(
             continue
         if gap and world.fault not in (Fault.GAP_INHERITED, Fault.POSITION_BEFORE_APPLY):
             after = _rewound(state, number, place, covered, reign)
-            yield f"{said}; reads from {covered}", _applied(after, number, hand), ""
+            back = hand._replace(back=True)
+            yield f"{said}; reads from {covered}", _applied(after, number, back), ""
         else:
             knows = consumer._replace(under=replaced(consumer.under, place, reign))
             yield said, _set(state, number, knows), ""
@@ -172,7 +184,7 @@ def _rewound(state: State, number: int, place: int, start: int, reign: Reign) ->
 def _applied(state: State, number: int, hand: Hand) -> State:
     """The record is done with; the commit comes next, at once where nothing depends on it."""
     consumer = state.consumers[number]
-    if state.left.kills or state.left.handovers:
+    if state.left.kills or state.left.handovers or state.left.retries:
         return _set(state, number, consumer._replace(hand=hand._replace(step=APPLIED)))
     done = _set(state, number, consumer._replace(hand=()))
     return _commit(done, number, hand.place, hand.offset)

@@ -128,6 +128,8 @@ class Hand(NamedTuple):
     place: int
     offset: int
     step: int
+    back: bool = False
+    """It was sent back by this record, and has read nothing since."""
 
 
 class Consumer(NamedTuple):
@@ -154,6 +156,7 @@ class Left(NamedTuple):
     deaths: int
     kills: int
     handovers: int
+    retries: int
     rereads: int
 
 

@@ -50,6 +50,7 @@ class Fault(Enum):
     ANY_REIGN_LIVE = "live of any reign"
     MARKS_ANYWHERE = "proof where the consumer's marks are not"
     GAP_INHERITED = "proof inherited beyond what it covers"
+    PROVEN_BY_RETRY = "proof by the record that sent the consumer back, applied again"
     BEATS_AT_ONCE = "heartbeats used at once under a new reign"
     MARKS_AT_ONCE = "marks acknowledged at once under a new reign"
     ABSENT = "none"
@@ -86,6 +87,8 @@ class World:
     kills: int = 0
     """Of consumers."""
     handovers: int = 0
+    retries: int = 0
+    """How often a part is away when a record was applied, so that it is applied again."""
     rereads: int = 1
     """How often consumers may go back under a new reign."""
     seeded: bool = False
@@ -145,6 +148,7 @@ def start(world: World) -> State:
             world.deaths,
             world.kills,
             world.handovers,
+            world.retries,
             world.rereads,
         ),
     )

@@ -28,6 +28,7 @@ EVICTED = replace(_ONCE, name="keys evicted", requests=2, evictions=1)
 FLUSHED = replace(_ONCE, name="flushed", requests=2, flushes=1)
 FAILOVER = replace(_ONCE, name="failover", failovers=1)
 PRIMARIES = replace(_LIVE, name="two primaries", overlapping=True, ticks=0)
+RETRIED = replace(_ONCE, name="a part away under a new reign", overlapping=True, ticks=0, retries=1)
 KILLED = replace(_ONCE, name="two primaries, a consumer killed", overlapping=True, kills=1)
 
 SHORT: tuple[World, ...] = (
@@ -47,6 +48,7 @@ SHORT: tuple[World, ...] = (
     FLUSHED,
     FAILOVER,
     PRIMARIES,
+    RETRIED,
     KILLED,
 )
 
@@ -76,6 +78,7 @@ PLANTED: tuple[tuple[Fault, World, int], ...] = (
     (Fault.ANY_REIGN_LIVE, PRIMARIES, 20),
     (Fault.MARKS_ANYWHERE, FAILOVER, 20),
     (Fault.GAP_INHERITED, KILLED, 20),
+    (Fault.PROVEN_BY_RETRY, RETRIED, 20),
     (Fault.BEATS_AT_ONCE, PRIMARIES, 20),
     (Fault.MARKS_AT_ONCE, PRIMARIES, 20),
 )
