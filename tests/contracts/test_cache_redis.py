@@ -16,7 +16,8 @@ from context_engine import keys
 from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.redis import cache as redis_cache
 from context_engine.errors import Unavailable
-from context_engine.ports import Look, SessionWrite
+from context_engine.liveness import LIFE_MS
+from context_engine.ports import Beat, Look, Place, SessionWrite
 from tests.support.cache import (
     OTHER_TABLE,
     TABLE,
@@ -455,3 +456,22 @@ async def test_an_index_of_another_kind_is_removed(store: RedisStore) -> None:
     evicted = await store.cache.evict(WORKSPACE, frozenset({TABLE, keys.WORKSPACE}))
     assert evicted.count == 1
     assert not await store.redis.exists(foreign)
+
+
+@pytest.mark.parametrize("lies_there", [b"the deposed\n9\n1\n1", None])
+async def test_a_proof_of_another_reign_is_in_nobodys_way(
+    store: RedisStore, lies_there: bytes | None
+) -> None:
+    """Copied from a primary whose clock was ahead, it would hold up the proof of its successor."""
+    place = Place("changes", 0)
+    name = keys.live_name(place.topic, place.partition)
+    if lies_there is None:
+        await store.redis.lpush(name, "not ours at all")
+    else:
+        await store.redis.set(name, lies_there, ex=3600)
+    pulse = await store.liveness.pulse()
+    await store.liveness.renew([Beat(place, pulse, 1, 5)], "1")
+    [proof] = (await store.liveness.proofs([place])).each
+    assert proof is not None
+    assert proof.reigns == pulse.reigns
+    assert 0 < proof.left_ms <= LIFE_MS

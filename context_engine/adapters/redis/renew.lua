@@ -3,7 +3,8 @@
 -- KEYS: the hash of what was proven, then the proof of each partition.
 -- ARGV: life of a proof in ms; for each partition: its name in the hash, the beat's pulse in ms,
 --       its reigns, the offset behind it, what else the proof says.
--- A beat under another reign than ours proves nothing: its marks may be missing here.
+-- A beat under another reign than ours proves nothing: its marks may be missing here. So a proof
+-- that was copied from a deposed primary is in nobody's way, however late it ends by that clock.
 local server, now, life = reign(), milliseconds(), tonumber(ARGV[1])
 for beat = 1, #KEYS - 1 do
   local arg, name = 2 + (beat - 1) * 5, KEYS[1 + beat]
@@ -11,7 +12,9 @@ for beat = 1, #KEYS - 1 do
   if string.find(ARGV[arg + 2], server, 1, true) then
     local proof = ARGV[arg + 2] .. '\n' .. ARGV[arg + 3] .. '\n' .. ARGV[arg + 4]
     redis.call('HSET', KEYS[1], ARGV[arg], proof)
-    if ends > now and ends > redis.call('PEXPIRETIME', name) then
+    local standing = redis.pcall('GET', name)
+    local ours = type(standing) == 'string' and string.find(standing, server, 1, true)
+    if ends > now and not (ours and ends <= redis.call('PEXPIRETIME', name)) then
       redis.call('SET', name, proof, 'PXAT', ends)
     end
   end

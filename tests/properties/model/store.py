@@ -180,7 +180,8 @@ def renewed(
     applied = _with(store.applied, place, (reign, offset))
     standing = store.live[place]
     live = store.live
-    if ends > clock_of(world, state, index) and (not standing or ends > standing.ends):
+    ours = bool(standing) and same(world, standing[1], server.reign)
+    if ends > clock_of(world, state, index) and not (ours and ends <= standing[0]):
         live = _with(live, place, Live(ends, reign))
     return put(state, index, store._replace(live=live, applied=applied))
 
