@@ -13,13 +13,13 @@ from tests.properties.model.state import Reign, Request, Stage, State
 from tests.properties.model.store import NAMES, clock_of
 from tests.properties.model.world import Fault, World
 
-ARRIVED, LOOKED, READ, READY, JOINED, STAMPING = range(6)
+ARRIVED, LOOKED, READ, READY, JOINED, STAMPING, CHECKING = range(7)
 STALE = "answered from before a change"
 AGED = "answered from what is older than may be"
 
 
 def steps(world: World, state: State) -> Iterator[Step[State]]:
-    if world.partitions and state.left.requests:
+    if world.partitions and (state.left.requests or world.fault is Fault.DEADLINE_AFTER_READ):
         yield from _lookouts(world, state)
     if state.left.requests:
         yield from _arrives(world, state)
@@ -42,6 +42,10 @@ def steps(world: World, state: State) -> Iterator[Step[State]]:
             for index in redis.serving(state):
                 after = redis.stamped(state._replace(requests=rest), index)
                 yield f"the stamp of the hit is renewed on {NAMES[index]}", after, ""
+        elif request.step == CHECKING:
+            if redis.same(world, request.live, proven(world, state)):
+                broken = STALE if request.version < request.need else ""
+                yield "it finds that live now; answered", state._replace(requests=rest), broken
         elif request.step == READY:
             yield from _fill(world, state, rest, request)
 
@@ -51,8 +55,9 @@ def over(world: World, state: State) -> bool:
     if state.left.requests or world.texts:
         return False
     relying = world.joining or world.fault is Fault.DEADLINE_AFTER_READ
-    return not any(one.step == ARRIVED and (one.live or relying) for one in state.requests) and (
-        not any(one.step == JOINED for one in state.requests)
+    return not any(
+        one.step in (JOINED, CHECKING) or (one.step == ARRIVED and (one.live or relying))
+        for one in state.requests
     )
 
 
@@ -136,6 +141,10 @@ def _look(
                 broken = AGED
             after = redis.hit(world, state, index, entry, now)
             after = after._replace(requests=rest)
+            if world.fault is Fault.DEADLINE_AFTER_READ:
+                read = request._replace(step=CHECKING, live=live, version=entry.version)
+                yield f"it reads version {entry.version} on {name}", _with(after, rest, read), ""
+                continue
             if world.fault is Fault.STAMP_WITHOUT_LOOKING:
                 after = _with(after, rest, request._replace(step=STAMPING))
             yield f"hit on {name}: version {entry.version}", after, broken

@@ -96,5 +96,6 @@ LONG: tuple[World, ...] = (
     replace(PARTITIONS, name="two partitions, proofs of two moments", beats=2, life=2, ticks=2),
     replace(FLUSHED, name="keys evicted, flushed", evictions=1),
     replace(FAILOVER, name="failover, clocks that differ", beats=2, skew=1, rereads=2),
-    replace(KILLED, name="two primaries, a consumer and a relay killed", beats=2, deaths=1),
+    replace(KILLED, name="two primaries, a consumer and a relay killed", deaths=1),
+    replace(RETRIED, name="a part away under a new reign, two beats", beats=2, rereads=2, ticks=1),
 )
