@@ -109,13 +109,14 @@ def _hear(
         if early or (other and world.fault is not Fault.ANY_REIGN_LIVE):
             yield f"{told}: ignored", _applied(state, number, hand), ""
             continue
-        asked = state.consumers[number]._replace(hand=hand._replace(step=ASKED))
+        hearing = hand._replace(step=ASKED)
+        asked = state.consumers[number]._replace(hand=hearing)
         after = _set(state, number, asked)
         if world.failovers or world.overlapping:
             yield told, after, ""
             continue
         # Nobody else can reign: what follows can be one step.
-        for said, proved, broken in _prove(world, after, number, asked, asked.hand, record):
+        for said, proved, broken in _prove(world, after, number, asked, hearing, record):
             yield f"{told}; {said}", proved, broken
 
 

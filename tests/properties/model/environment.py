@@ -71,15 +71,15 @@ def _failovers(world: World, state: State) -> Iterator[Step[State]]:
     here, other = state.primary, 1 - state.primary
     leader, follower = state.servers[here], state.servers[other]
     if follower.reign:
-        cut = replaced(state.servers, other, follower._replace(reign=()))
-        yield f"{NAMES[other]}, deposed, is cut off", state._replace(servers=cut), ""
+        cut = redis.under(state, other, follower._replace(reign=()))
+        yield f"{NAMES[other]}, deposed, is cut off", cut, ""
     elif state.left.failovers:
         if follower.store != leader.store:
             yield f"{NAMES[other]} copies {NAMES[here]}", put(state, other, leader.store), ""
         number = state.promotions + 1
-        crowned = replaced(state.servers, other, follower._replace(reign=(other, number)))
+        crowned = redis.under(state, other, follower._replace(reign=(other, number)))
         left = state.left._replace(failovers=state.left.failovers - 1)
-        after = state._replace(servers=crowned, primary=other, promotions=number, left=left)
+        after = crowned._replace(primary=other, promotions=number, left=left)
         yield f"{NAMES[other]} is promoted", after, ""
     if not world.partitions and not follower.reign:
         yield from _proof(world, state)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tests.properties.model import store as redis
 from tests.properties.model.explorer import Step
-from tests.properties.model.state import Reign, Request, Stage, State
+from tests.properties.model.state import Entry, Reign, Request, Stage, State
 from tests.properties.model.store import NAMES, clock_of
 from tests.properties.model.world import Fault, World
 
@@ -40,8 +40,8 @@ def steps(world: World, state: State) -> Iterator[Step[State]]:
                 yield f"the build reads the clock of {NAMES[index]}", _with(state, rest, late), ""
         elif request.step == STAMPING:
             for index in redis.serving(state):
-                after = redis.stamped(state._replace(requests=rest), index)
-                yield f"the stamp of the hit is renewed on {NAMES[index]}", after, ""
+                stamped = redis.stamped(state._replace(requests=rest), index)
+                yield f"the stamp of the hit is renewed on {NAMES[index]}", stamped, ""
         elif request.step == CHECKING:
             if redis.same(world, request.live, proven(world, state)):
                 broken = STALE if request.version < request.need else ""
@@ -124,41 +124,48 @@ def _look(
     world: World, state: State, rest: tuple[Request, ...], request: Request
 ) -> Iterator[Step[State]]:
     for index in redis.serving(state):
-        server, now = state.servers[index], clock_of(world, state, index)
-        at, entry = redis.moment(world, state, index), server.store.entry
-        name = NAMES[index]
-        live = request.live
-        if world.fault is Fault.DEADLINE_AFTER_READ:
-            live = server.reign
-        usable = bool(live) and redis.same(world, live, server.reign)
+        server, entry = state.servers[index], state.servers[index].store.entry
+        usable = bool(request.live) and redis.same(world, request.live, server.reign)
         if world.fault is Fault.ANY_REIGN_LIVE:
-            usable = bool(live)
+            usable = bool(request.live)
+        if world.fault is Fault.DEADLINE_AFTER_READ:
+            usable = True
+        now = clock_of(world, state, index)
         if usable and entry and redis.valid(world, server, entry, now):
-            broken = ""
-            if entry.version < request.need:
-                broken = STALE
-            elif now - entry.built >= world.ttl:
-                broken = AGED
-            after = redis.hit(world, state, index, entry, now)
-            after = after._replace(requests=rest)
-            if world.fault is Fault.DEADLINE_AFTER_READ:
-                read = request._replace(step=CHECKING, live=live, version=entry.version)
-                yield f"it reads version {entry.version} on {name}", _with(after, rest, read), ""
-                continue
-            if world.fault is Fault.STAMP_WITHOUT_LOOKING:
-                after = _with(after, rest, request._replace(step=STAMPING))
-            yield f"hit on {name}: version {entry.version}", after, broken
-            continue
-        flying = any(one.step in (LOOKED, READ, READY) for one in rest)
-        if world.joining and flying:
+            yield _hit(world, state, rest, request, index, entry)
+        elif world.joining and any(one.step in (LOOKED, READ, READY) for one in rest):
             joined = request._replace(step=JOINED)
-            yield f"miss on {name}, joins the build under way", _with(state, rest, joined), ""
-            continue
-        if world.fault is Fault.CLOCK_AFTER_DATABASE:
-            at = ()
-        clock = f"clock {at.clock}" if at else "no clock read"
-        looked = request._replace(step=LOOKED, moment=at)
-        yield f"miss on {name}, {clock}; begins a build", _with(state, rest, looked), ""
+            said = f"miss on {NAMES[index]}, joins the build under way"
+            yield said, _with(state, rest, joined), ""
+        else:
+            at = redis.moment(world, state, index)
+            if world.fault is Fault.CLOCK_AFTER_DATABASE:
+                at = ()
+            looked = request._replace(step=LOOKED, moment=at)
+            clock = f"clock {at.clock}" if at else "no clock read"
+            said = f"miss on {NAMES[index]}, {clock}; begins a build"
+            yield said, _with(state, rest, looked), ""
+
+
+def _hit(
+    world: World,
+    state: State,
+    rest: tuple[Request, ...],
+    request: Request,
+    index: int,
+    entry: Entry,
+) -> Step[State]:
+    now, name, reign = clock_of(world, state, index), NAMES[index], state.servers[index].reign
+    after = redis.hit(world, state, index, entry, now)._replace(requests=rest)
+    if world.fault is Fault.DEADLINE_AFTER_READ:
+        read = request._replace(step=CHECKING, live=reign, version=entry.version)
+        return f"it reads version {entry.version} on {name}", _with(after, rest, read), ""
+    if world.fault is Fault.STAMP_WITHOUT_LOOKING:
+        after = _with(after, rest, request._replace(step=STAMPING))
+    broken = STALE if entry.version < request.need else ""
+    if now - entry.built >= world.ttl:
+        broken = broken or AGED
+    return f"hit on {name}: version {entry.version}", after, broken
 
 
 def _fill(

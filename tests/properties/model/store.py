@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from tests.properties.model.state import Entry, Hash, Live, Moment, Reign, Server, State, Store
 from tests.properties.model.world import Fault, World
 
+T = TypeVar("T")
+
 NAMES = "AB"
 """Of the servers."""
+
+
+def replaced(items: tuple[T, ...], place: int, item: T) -> tuple[T, ...]:
+    return (*items[:place], item, *items[place + 1 :])
 
 
 def serving(state: State) -> Iterator[int]:
@@ -32,10 +39,13 @@ def clock_of(world: World, state: State, index: int) -> int:
 
 def put(state: State, index: int, store: Store) -> State:
     """`state`, with another content of a server."""
+    return under(state, index, state.servers[index]._replace(store=store))
+
+
+def under(state: State, index: int, server: Server) -> State:
+    """`state`, with another server in that place."""
     first, second = state.servers
-    if index:
-        return state._replace(servers=(first, second._replace(store=store)))
-    return state._replace(servers=(first._replace(store=store), second))
+    return state._replace(servers=(first, server) if index else (server, second))
 
 
 def same(world: World, one: Reign, other: Reign) -> bool:
@@ -146,7 +156,7 @@ def filled(world: World, state: State, index: int, at: Moment, version: int) -> 
 def _refused(world: World, server: Server, entry: Entry, at: Moment) -> bool:
     found = server.store.hash
     if world.fault is Fault.COMPARED_ONLY_AT_FILL:
-        return bool(found) and found[2] > at.clock
+        return found.mark > at.clock if found else False
     if not found or found.epoch != at.epoch or not same(world, server.reign, at.reign):
         return True
     if world.fault in (Fault.STAMP_AT_FILL, Fault.DELETE_IN_PLACE_OF_MARK):
@@ -177,17 +187,10 @@ def renewed(
     if not same(world, server.reign, reign) and world.fault is not Fault.ANY_REIGN_LIVE:
         return state
     store, ends = server.store, at + world.life
-    applied = _with(store.applied, place, (reign, offset))
+    applied = replaced(store.applied, place, (reign, offset))
     standing = store.live[place]
     live = store.live
-    ours = bool(standing) and same(world, standing[1], server.reign)
-    if ends > clock_of(world, state, index) and not (ours and ends <= standing[0]):
-        live = _with(live, place, Live(ends, reign))
+    stands = standing.ends if standing and same(world, standing.reign, server.reign) else 0
+    if ends > max(stands, clock_of(world, state, index)):
+        live = replaced(live, place, Live(ends, reign))
     return put(state, index, store._replace(live=live, applied=applied))
-
-
-def _with(items: tuple, place: int, item: object) -> tuple:  # type: ignore[type-arg]
-    return (*items[:place], item, *items[place + 1 :])
-
-
-replaced = _with
