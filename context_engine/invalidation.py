@@ -215,7 +215,7 @@ class Invalidator:
                 pass
         return Applied(change, tags, mark, evicted)
 
-    async def mark_unknown(self, workspace_ids: Iterable[str]) -> None:
+    async def mark_unknown(self, workspace_ids: Iterable[str]) -> Sequence[Marked]:
         """A change that nobody understands: all of its workspaces misses from here on.
 
         Without a workspace, which means that nobody knows whose it was, all of everyone does.
@@ -223,9 +223,9 @@ class Invalidator:
         unknown = frozenset({keys.EVERYTHING})
         marks = [(workspace_id, unknown) for workspace_id in workspace_ids]
         if marks:
-            await self._cache.mark_many(marks)
-        else:
-            await self._cache.forget_everything()
+            return await self._cache.mark_many(marks)
+        await self._cache.forget_everything()
+        return ()
 
     async def evict_unknown(self, workspace_id: str) -> Evicted:
         """Unlinks all contexts of a workspace, after `mark_unknown`."""

@@ -69,8 +69,11 @@ class ChangeApplier:
                 case change:
                     changes.append((raw, change))
         marks = await self._invalidator.mark([change for _, change in changes])
+        stand = [(raw, mark.reign) for (raw, _), mark in zip(changes, marks, strict=True)]
         for poison in poisons:
-            await self._invalidator.mark_unknown(poison.workspace_ids)
+            ended = await self._invalidator.mark_unknown(poison.workspace_ids)
+            stand += [(poison.raw, mark.reign) for mark in ended]
+        self._prover.note(batch, stand)
         await self._prover.hear(heard)
         told: list[OutgoingRecord] = []
         for (raw, change), mark in zip(changes, marks, strict=True):

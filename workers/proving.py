@@ -45,6 +45,8 @@ class Rewindable(Protocol):
 
     async def rewind(self, since: Mapping[tuple[str, int], int]) -> None: ...
 
+    def seek(self, topic: str, partition: int, offset: int) -> None: ...
+
 
 class Prover:
     """Renews the proof of each partition whose changes this member applies."""
@@ -55,7 +57,31 @@ class Prover:
         self._back_ms = int((entry_life + MARGIN).total_seconds() * 1000)
         self._under: dict[Place, frozenset[Reign]] = {}
         """The reigns under which all of a partition was applied, by this member or before it."""
+        self._began: dict[Place, int] = {}
+        """The first offset that this member read of a partition."""
+        self._marked: dict[Place, set[Reign]] = {}
+        """The reigns under which it marked what it read there."""
         self._revocations = 0
+        self._batch: Sequence[RawMessage] = ()
+        self._sent_back: set[Place] = set()
+        """Partitions that are to be read again, of which this batch proves nothing more."""
+
+    def note(self, batch: Sequence[RawMessage], marks: Sequence[tuple[RawMessage, Reign]]) -> None:
+        """What was read, and under whom the changes in it were marked. Before `hear` of it."""
+        if self._source.revocations != self._revocations:
+            # Another may have had them meanwhile, one that knows fewer tags perhaps.
+            self._revocations = self._source.revocations
+            self._under.clear()
+            self._began.clear()
+            self._marked.clear()
+        if batch is not self._batch:  # else it is applied again, and nothing else was read since
+            self._batch = batch
+            self._sent_back.clear()
+        for raw in batch:
+            place = Place(raw.topic, raw.partition)
+            self._began[place] = min(raw.offset, self._began.get(place, raw.offset))
+        for raw, reign in marks:
+            self._marked.setdefault(Place(raw.topic, raw.partition), set()).add(reign)
 
     async def hear(self, heard: Sequence[Heard]) -> None:
         """Of heartbeats before which all is applied. Raises `Unavailable`: apply again.
@@ -67,8 +93,6 @@ class Prover:
         if not last:
             return
         if self._source.revocations != self._revocations:
-            # Another may have had them meanwhile, one that knows fewer tags perhaps.
-            self._revocations = self._source.revocations
             self._under.clear()
         reigns = (await self._store.pulse()).reigns
         told = {
@@ -76,26 +100,51 @@ class Prover:
             for place, (raw, beat) in last.items()
             if frozenset(beat.reigns) == reigns
         }
-        await self._inherit([place for place in told if place not in self._under])
-        behind = {p: raw for p, (raw, _) in told.items() if self._under.get(p) != reigns}
+        await self._inherit([p for p in told if p not in self._under], reigns)
+        behind = {p: raw for p, (raw, _) in told.items() if not self._applied_under(p, reigns)}
         if behind:
             log.info("store has a new reign; reading changes again", partitions=len(behind))
             back = {
                 (p.topic, p.partition): raw.timestamp - self._back_ms for p, raw in behind.items()
             }
             await self._source.rewind(back)
-            self._under.update(dict.fromkeys(behind, reigns))
-        beats = [_beat(p, raw, beat) for p, (raw, beat) in told.items() if p not in behind]
+            for place in behind:
+                self._begin_anew(place, reigns)
+        beats = [_beat(p, raw, beat) for p, (raw, beat) in told.items() if p not in self._sent_back]
         await self._store.renew(beats, keys.VOCABULARY)
 
-    async def _inherit(self, places: Sequence[Place]) -> None:
-        """What the members before this one proved of `places`, if the store still has it."""
+    def _applied_under(self, place: Place, reigns: frozenset[Reign]) -> bool:
+        return self._under.get(place) == reigns and self._marked.get(place, set()) <= reigns
+
+    def _begin_anew(self, place: Place, reigns: frozenset[Reign]) -> None:
+        self._under[place] = reigns
+        self._sent_back.add(place)
+        self._began.pop(place, None)
+        self._marked.pop(place, None)
+
+    async def _inherit(self, places: Sequence[Place], reigns: frozenset[Reign]) -> None:
+        """What the members before this one proved of `places`, if the store still has it.
+
+        What lies between that and what this member read was committed, but marked under another
+        reign perhaps: it is read again.
+        """
         if not places:
             return
         found = await self._store.proofs(places)
         for place, proof in zip(places, found.each, strict=True):
-            if proof is not None and proof.vocabulary == keys.VOCABULARY:
-                self._under[place] = proof.reigns
+            if proof is None or proof.vocabulary != keys.VOCABULARY:
+                continue
+            self._under[place] = proof.reigns
+            # The record at `applied` is a heartbeat.
+            if proof.reigns == reigns and self._began.get(place, 0) > proof.applied + 1:
+                self._go_back(place, proof.applied + 1, reigns)
+
+    def _go_back(self, place: Place, offset: int, reigns: frozenset[Reign]) -> None:
+        try:
+            self._source.seek(place.topic, place.partition, offset)
+        except Unavailable:
+            log.warning("partition moved before it was read again; its new owner does it")
+        self._begin_anew(place, reigns)
 
 
 def _beat(place: Place, raw: RawMessage, heard: Heartbeat) -> Beat:

@@ -16,8 +16,8 @@ from context_engine import keys
 from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.redis import cache as redis_cache
 from context_engine.errors import Unavailable
-from context_engine.liveness import COUNTED_SECONDS
-from context_engine.ports import Look, SessionWrite, Tally
+from context_engine.liveness import COUNTED_SECONDS, LIFE_MS
+from context_engine.ports import Beat, Look, Place, SessionWrite, Tally
 from tests.support.cache import (
     OTHER_TABLE,
     TABLE,
@@ -465,3 +465,22 @@ async def test_what_was_answered_long_ago_is_forgotten(store: RedisStore) -> Non
     assert await store.liveness.counted() == Tally(2, 1)
     assert await store.redis.hlen(keys.tally_name()) == 2
     assert 0 < await store.redis.ttl(keys.tally_name()) <= COUNTED_SECONDS
+
+
+@pytest.mark.parametrize("lies_there", [b"the deposed\n9\n1\n1", None])
+async def test_a_proof_of_another_reign_is_in_nobodys_way(
+    store: RedisStore, lies_there: bytes | None
+) -> None:
+    """Copied from a primary whose clock was ahead, it would hold up the proof of its successor."""
+    place = Place("changes", 0)
+    name = keys.live_name(place.topic, place.partition)
+    if lies_there is None:
+        await store.redis.lpush(name, "not ours at all")
+    else:
+        await store.redis.set(name, lies_there, ex=3600)
+    pulse = await store.liveness.pulse()
+    await store.liveness.renew([Beat(place, pulse, 1, 5)], "1")
+    [proof] = (await store.liveness.proofs([place])).each
+    assert proof is not None
+    assert proof.reigns == pulse.reigns
+    assert 0 < proof.left_ms <= LIFE_MS

@@ -24,10 +24,14 @@ class Reader:
     """A consumer that writes down where it was sent back to."""
 
     sent_back: list[dict[tuple[str, int], int]] = field(default_factory=list)
+    sought: list[tuple[str, int, int]] = field(default_factory=list)
     revocations: int = 0
 
     async def rewind(self, since: Mapping[tuple[str, int], int]) -> None:
         self.sent_back.append(dict(since))
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        self.sought.append((topic, partition, offset))
 
 
 @dataclass
@@ -44,6 +48,12 @@ class Bench:
         beat = Heartbeat(at_ms=pulse.at_ms, reigns=reigns, partitions=2)
         return RawMessage(TOPIC, partition, offset, APPENDED, None, b"", ()), beat
 
+    async def applied(self, batch: list[Heard], *marks: tuple[RawMessage, Reign]) -> None:
+        """A batch in which nothing but heartbeats and what `marks` names was read."""
+        read = [raw for raw, _ in (*marks, *batch)]
+        self.prover.note(read, marks)
+        await self.prover.hear(batch)
+
     async def live(self, partition: int = 0) -> bool:
         found = await self.cache.liveness.proofs([Place(TOPIC, partition)])
         [proof] = found.each
@@ -59,10 +69,10 @@ class Bench:
 async def test_who_starts_reads_again_as_far_as_an_entry_may_live() -> None:
     """By the append time of what it reads, never by its own clock; then it proves."""
     bench = Bench()
-    await bench.prover.hear([await bench.heard(9)])
+    await bench.applied([await bench.heard(9)])
     assert bench.reader.sent_back == [{(TOPIC, 0): APPENDED - BACK_MS}]
     assert not await bench.live()
-    await bench.prover.hear([await bench.heard(9)])
+    await bench.applied([await bench.heard(9)])
     assert await bench.live()
     assert len(bench.reader.sent_back) == 1
 
@@ -89,15 +99,15 @@ async def test_a_new_reign_sends_every_partition_back() -> None:
     """Marks that the deposed primary took are gone; entries on its successor are not."""
     bench = Bench()
     for _ in range(2):
-        await bench.prover.hear([await bench.heard(9), await bench.heard(4, partition=1)])
+        await bench.applied([await bench.heard(9), await bench.heard(4, partition=1)])
     bench.reader.sent_back.clear()
     bench.cache.reign = Reign("its successor")
-    await bench.prover.hear([await bench.heard(10), await bench.heard(5, partition=1)])
+    await bench.applied([await bench.heard(10), await bench.heard(5, partition=1)])
     assert bench.reader.sent_back == [
         {(TOPIC, 0): APPENDED - BACK_MS, (TOPIC, 1): APPENDED - BACK_MS}
     ]
     assert not await bench.live()
-    await bench.prover.hear([await bench.heard(10), await bench.heard(5, partition=1)])
+    await bench.applied([await bench.heard(10), await bench.heard(5, partition=1)])
     assert await bench.live()
     assert await bench.live(1)
 
@@ -115,11 +125,11 @@ async def test_partitions_that_were_away_are_asked_about_anew() -> None:
     """Another member had them, one with an older vocabulary perhaps."""
     bench = Bench()
     for _ in range(2):
-        await bench.prover.hear([await bench.heard(9)])
+        await bench.applied([await bench.heard(9)])
     bench.reader.sent_back.clear()
     await bench.proven_before("0")
     bench.reader.revocations += 1
-    await bench.prover.hear([await bench.heard(12)])
+    await bench.applied([await bench.heard(12)])
     assert len(bench.reader.sent_back) == 1
 
 
@@ -136,3 +146,64 @@ async def test_no_heartbeats_ask_nothing() -> None:
     bench = Bench()
     await bench.prover.hear([])
     assert bench.reader.sent_back == []
+
+
+def change(offset: int) -> RawMessage:
+    return RawMessage(TOPIC, 0, offset, APPENDED, b"w", b"", ())
+
+
+async def test_a_batch_that_was_sent_back_proves_nothing_when_it_is_applied_again() -> None:
+    """A part was away after it had been: what lies before it has not been read again yet."""
+    bench = Bench()
+    batch = [await bench.heard(9)]
+    read = [raw for raw, _ in batch]
+    for _ in range(3):
+        bench.prover.note(read, ())
+        await bench.prover.hear(batch)
+        assert not await bench.live()
+    assert len(bench.reader.sent_back) == 1
+    await bench.applied([await bench.heard(9)])
+    assert await bench.live()
+
+
+async def test_marks_that_another_server_took_are_set_again_before_anything_is_proven() -> None:
+    """The successor took them, while the deposed primary, which answers still, was proven."""
+    bench = Bench()
+    await bench.proven_before()
+    await bench.applied([await bench.heard(6)])
+    assert await bench.live()
+    await bench.applied([await bench.heard(8)], (change(7), Reign("its successor")))
+    assert len(bench.reader.sent_back) == 1
+    await bench.applied([await bench.heard(8)], (change(7), bench.cache.reign))
+    assert len(bench.reader.sent_back) == 1
+
+
+async def test_marks_of_another_server_are_remembered_until_the_next_heartbeat() -> None:
+    bench = Bench()
+    await bench.proven_before()
+    await bench.applied([], (change(6), Reign("its successor")))
+    await bench.applied([await bench.heard(7)], (change(6), bench.cache.reign))
+    assert len(bench.reader.sent_back) == 1
+    assert not await bench.live()
+
+
+async def test_what_was_committed_beyond_what_is_proven_is_read_again() -> None:
+    """The member before marked it, under another reign perhaps: from there on, no further back."""
+    bench = Bench()
+    await bench.proven_before()
+    await bench.applied([await bench.heard(9)])
+    assert bench.reader.sought == [(TOPIC, 0, 6)]
+    assert bench.reader.sent_back == []
+    assert not await bench.live()
+    await bench.applied([await bench.heard(9)], (change(6), bench.cache.reign))
+    assert await bench.live()
+    assert len(bench.reader.sought) == 1
+
+
+async def test_who_goes_on_where_the_proof_ended_reads_nothing_again() -> None:
+    """The record at its end is the heartbeat that proved."""
+    bench = Bench()
+    await bench.proven_before()
+    await bench.applied([await bench.heard(6)])
+    assert bench.reader.sought == []
+    assert await bench.live()

@@ -39,7 +39,8 @@ class MemoryLiveness:
             if self._reign() not in beat.pulse.reigns:
                 continue
             kept = self._kept.get(beat.place)
-            stands = kept.ends_ms if kept is not None else 0
+            ours = kept is not None and self._reign() in kept.beat.pulse.reigns
+            stands = kept.ends_ms if kept is not None and ours else 0
             ends = max(stands, beat.pulse.at_ms + LIFE_MS)
             self._kept[beat.place] = _Kept(beat, vocabulary, ends)
 

@@ -1,0 +1,160 @@
+"""The model of `tests/properties/model` is one of this code: both give the same at every step.
+
+Random walks over what the scripts do, on the model's tuples and on the stores; a difference is a
+fault of one of the two.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from context_engine import keys
+from context_engine.ports import Beat, Moment, NewEntry, Place, Reign
+from tests.properties.model import store as model
+from tests.properties.model.state import Entry, State
+from tests.properties.model.state import Moment as ModelMoment
+from tests.properties.model.world import World, start
+from tests.support.cache import WORKSPACE, MemoryStore, RedisStore, Store, scope, whole_name
+
+SECOND_MS = 1_000
+TTL, LIFE = 5, 3
+"""Of an entry and of a proof, in seconds: a moment of the model."""
+WORLD = World("in code", partitions=1, ttl=TTL, life=LIFE)
+WHO, TAG, OTHER = scope("ann"), keys.rows("t1"), keys.rows("t2")
+NAME, PLACE = whole_name(WHO), Place("changes", 0)
+STEPS = 60
+
+Began = tuple[Moment | None, ModelMoment | tuple[()]]
+"""What a build read of the clock, in the code and in the model."""
+
+
+class Walk:
+    """One store and one state of the model, which take every step together."""
+
+    def __init__(self, store: Store, chance: random.Random) -> None:
+        self.store, self.chance = store, chance
+        self.state: State = start(WORLD)
+        self.began: list[Began] = []
+        self.version = 0
+
+    async def begin(self) -> None:
+        await self.store.flush()
+        await self.look()
+
+    async def step(self, kind: str) -> None:
+        await getattr(self, kind)()
+        await self.look()
+
+    async def look(self) -> None:
+        seen = await self.store.look(WHO)
+        server = self.state.servers[0]
+        at = model.moment(WORLD, self.state, 0)
+        assert (seen.moment is None) == (not at)
+        if seen.moment is not None and at:
+            assert seen.moment.clock == at.clock
+        found, entry = None, server.store.entry
+        if entry and model.valid(WORLD, server, entry, self.state.now):
+            found, self.state = entry.version, model.hit(WORLD, self.state, 0, entry, 0)
+        assert (int(seen.whole.payload) if seen.whole is not None else None) == found
+        self.began = [*self.began, (seen.moment, at)][-4:]
+
+    async def fill(self) -> None:
+        moment, at = self.chance.choice(self.began)
+        self.version += 1
+        if moment is None or not at:
+            await self.store.cache.found(WORKSPACE)
+            self.state = model.founded(WORLD, self.state, 0)
+            return
+        expires = moment.now_ms + TTL * SECOND_MS
+        new = NewEntry(
+            NAME, str(self.version).encode(), frozenset({TAG}), moment.clock, moment.now_ms, expires
+        )
+        stored = await self.store.cache.fill(moment, [new], None)
+        before = self.state
+        self.state, _ = model.filled(WORLD, before, 0, at, self.version)
+        assert stored == (self.state != before)
+
+    async def mark(self) -> None:
+        create = self.chance.random() < 0.5
+        done = await self.store.cache.mark(WORKSPACE, frozenset({TAG}), create=create)
+        self.state = model.marked(WORLD, self.state, 0, create=create)
+        held = self.state.servers[0].store.hash
+        assert done.clock == (held.clock if held else None)
+
+    async def mark_another(self) -> None:
+        await self.store.cache.mark(WORKSPACE, frozenset({OTHER}), create=False)
+        self.state = model.raised(self.state, 0)
+
+    async def lose_marks(self) -> None:
+        if self.state.servers[0].store.hash:
+            await self.store.lose_marks(WORKSPACE)
+            self._put(hash=())
+
+    async def evict(self) -> None:
+        await self.store.cache.evict(WORKSPACE, frozenset({TAG}))
+        self._put(entry=())
+
+    async def flush(self) -> None:
+        await self.store.flush()
+        self._put(hash=(), entry=(), live=((),), applied=((),))
+
+    async def prove(self) -> None:
+        pulse = await self.store.liveness.pulse()
+        await self.store.liveness.renew([Beat(PLACE, pulse, 1, 5)], "1")
+        reign = self.state.servers[0].reign
+        self.state = model.renewed(WORLD, self.state, 0, 0, self.state.now, reign, 5)
+        await self.proven()
+
+    async def proven(self) -> None:
+        found = await self.store.liveness.proofs([PLACE])
+        proof, live = found.each[0], self.state.servers[0].store.live[0]
+        lives = bool(live) and live[0] > self.state.now and live[1] == self.state.servers[0].reign
+        assert (proof is not None and proof.left_ms > 0 and proof.reigns == found.reigns) == lives
+
+    async def pass_time(self) -> None:
+        await self.store.elapse(SECOND_MS)
+        self.state = self.state._replace(now=self.state.now + 1)
+        await self.proven()
+
+    async def promote(self) -> None:
+        """The same content under another reign."""
+        assert isinstance(self.store, MemoryStore)
+        number = self.state.promotions + 1
+        self.store.cache.reign = Reign(f"reign {number}")
+        first = self.state.servers[0]._replace(reign=(0, number))
+        self.state = self.state._replace(servers=(first, self.state.servers[1]), promotions=number)
+        await self.proven()
+
+    def _put(self, **changed: Entry | tuple[object, ...]) -> None:
+        store = self.state.servers[0].store._replace(**changed)
+        self.state = model.put(self.state, 0, store)
+
+
+ANYWHERE = ("look", "fill", "fill", "mark", "mark_another", "lose_marks", "evict", "flush", "prove")
+
+
+@pytest.mark.parametrize("seed", range(200))
+async def test_the_cache_in_memory_does_what_the_model_does(seed: int) -> None:
+    """Time and reigns included."""
+    chance = random.Random(seed)
+    walk = Walk(MemoryStore(), chance)
+    await walk.begin()
+    await walk.look()
+    for _ in range(STEPS):
+        await walk.step(chance.choice((*ANYWHERE, "pass_time", "promote")))
+
+
+async def test_the_scripts_do_what_the_model_does(redis_url: str) -> None:
+    """On Valkey, within the life of an entry and of a proof."""
+    store = RedisStore(redis_url)
+    try:
+        for seed in range(60):
+            chance = random.Random(seed)
+            walk = Walk(store, chance)
+            await walk.begin()
+            for _ in range(STEPS):
+                await walk.step(chance.choice(ANYWHERE))
+    finally:
+        await store.close()
