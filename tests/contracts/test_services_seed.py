@@ -115,8 +115,10 @@ def test_ids_are_found_and_told_by_hand(cli: CliRunner) -> None:
     shown = ask("table", "show", "tbl-tasks", "--actor", "usr-chloe")
     status = {"id": "fld-task-status", "name": "Status", "type": "select"}
     assert {**status, "options": {"choices": [*shape.STATUS]}} in shown["fields"]
-    board = {"id": "viw-tasks-board", "name": "Board", "type": "kanban"}
-    assert {**board, "ownership": "collaborative"} in shown["views"]
+    (board,) = (one for one in shown["views"] if one["id"] == "viw-tasks-board")
+    told = {"id": "viw-tasks-board", "name": "Board", "type": "kanban"}
+    assert board == {**told, "ownership": "collaborative", "fieldIds": board["fieldIds"]}
+    assert set(board["fieldIds"]) <= {one["id"] for one in shown["fields"]}
     hidden = cli.invoke(app, ["table", "show", "tbl-incidents", "--actor", "usr-eva"])
     assert hidden.exit_code == 65
     assert "usr-chloe" in [one["userId"] for one in ask("user", "list", "--actor", "usr-eva")]

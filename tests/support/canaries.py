@@ -39,6 +39,8 @@ class Aviary:
     database: AsyncEngine
     shown: set[str] = field(default_factory=set)
     hidden: set[str] = field(default_factory=set)
+    choices: list[str] = field(default_factory=list)
+    """Of the two fields of choices; the last is in no cell."""
 
     def open(self) -> str:
         return self._new(self.shown)
@@ -73,10 +75,10 @@ class Aviary:
             await s.tables.create(
                 ANA, "w", name=name(), id=table, primary_id=f"{table}-name", primary_name=name()
             )
-        options = {"choices": [self.shut(), self.shut()]}
+        self.choices = [self.shut() for _ in range(3)]
         for id, name in (("kind", self.open()), ("pay", self.shut())):
             await s.fields.create(
-                ANA, "w", "seen", name=name, type="select", options=options, id=id
+                ANA, "w", "seen", name=name, type="select", options={"choices": self.choices}, id=id
             )
         await s.links.create(
             ANA, "w", "seen", name=self.open(), linked_table_id="dark", id="out",
@@ -86,9 +88,9 @@ class Aviary:
         await self.computed("seen", "far", ("seen", "out"), ("dark", "dark-name"))
         for n in range(3):
             await s.records.create(ANA, "w", "dark", {"dark-name": self.shut()}, id=f"d{n}")
-            cells = {"seen-name": self.shut(), "kind": options["choices"][0]}
+            cells = {"seen-name": self.shut(), "kind": self.choices[0]}
             await s.records.create(
-                ANA, "w", "seen", {**cells, "pay": options["choices"][1]}, id=f"r{n}",
+                ANA, "w", "seen", {**cells, "pay": self.choices[1]}, id=f"r{n}",
                 links={"out": [f"d{n}"]},
             )  # fmt: skip
 
@@ -147,7 +149,7 @@ class Aviary:
         return (await self.services.policies.set(ANA, "w", "seen", {"policies": [one]})).changes
 
     def _equal(self, ref: str) -> JsonValue:
-        return {"cmp": {"ref": ref, "op": "eq", "operand": {"literal": self.shut()}}}
+        return {"cmp": {"ref": ref, "op": "eq", "operand": {"literal": self.choices[-1]}}}
 
     async def _work(self) -> None:
         s = self.services
