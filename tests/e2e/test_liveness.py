@@ -114,6 +114,7 @@ async def test_a_row_that_a_relay_holds_holds_back_the_proof_of_all(
     assert context.table is not None
     assert context.table.name == "Renamed"
     assert context.source == "cache"
+    await parts.services.tables.rename("ana", "w", "t0", name="Table t0")  # as others know it
 
 
 async def test_a_token_of_an_emitted_change_is_proven_by_its_consumer(
