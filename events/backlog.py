@@ -12,12 +12,12 @@ from typing import Self
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from context_engine.errors import Unavailable
 from context_engine.ports import Place
 from events.away import away, reason
 from events.closing import stop_consumer
 from events.consumer import FETCH_MAX_WAIT_MS, FRAMING_BYTES
 from events.header_names import accept_any_header_name
+from events.partitions import partitions_of
 
 ASK_SECONDS = 15.0
 """How long a broker may take for one look."""
@@ -87,7 +87,7 @@ class Backlog:
         """Every partition of the topics, in order. Raises `Unavailable`."""
         try:
             async with asyncio.timeout(ASK_SECONDS):
-                partitions = await self._partitions()
+                partitions = await partitions_of(self._client, self._topics)
                 starts = await self._client.beginning_offsets(partitions)
                 committed = {one: await self._client.committed(one) for one in partitions}
                 # Last: of what is committed nothing lies beyond it.
@@ -106,18 +106,6 @@ class Backlog:
             )
             for one in partitions
         ]
-
-    async def _partitions(self) -> list[TopicPartition]:
-        known = await self._client._client.fetch_all_metadata()
-        found: list[TopicPartition] = []
-        for topic in self._topics:
-            numbers = known.partitions_for_topic(topic)
-            if not numbers:
-                raise Unavailable(
-                    "broker", f"topic {topic} does not exist; `context-engine topics` makes it"
-                )
-            found += [TopicPartition(topic, number) for number in sorted(numbers)]
-        return found
 
     async def _ages(self, behind: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The age in milliseconds of the record at each offset, as far as they come in time."""

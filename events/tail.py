@@ -15,6 +15,7 @@ from events.away import away, reason
 from events.closing import stop_consumer
 from events.consumer import FETCH_MAX_WAIT_MS, FRAMING_BYTES, raw_message
 from events.header_names import accept_any_header_name
+from events.partitions import partitions_of
 from events.records import Position, RawMessage
 
 START_SECONDS = 15.0
@@ -74,11 +75,7 @@ class Tail:
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._client.start()
-                self._partitions = [
-                    TopicPartition(topic, number)
-                    for topic in self._topics
-                    for number in sorted(await self._numbers(topic))
-                ]
+                self._partitions = await partitions_of(self._client, self._topics)
                 await self._to_the_ends()
                 if self._since:
                     await self._back()
@@ -119,15 +116,6 @@ class Tail:
     def began(self) -> tuple[Position, ...]:
         """The first message of each partition that it reads, or read since it missed some."""
         return tuple(Position(one.topic, one.partition, at) for one, at in self._began.items())
-
-    async def _numbers(self, topic: str) -> set[int]:
-        known = await self._client._client.fetch_all_metadata()
-        found = known.partitions_for_topic(topic)
-        if not found:
-            raise Unavailable(
-                "broker", f"topic {topic} does not exist; `context-engine topics` makes it"
-            )
-        return set(found)
 
     async def poll(self) -> list[RawMessage]:
         """What came within a second. Raises `Unavailable`, also for `AWAY_SECONDS` of silence.

@@ -92,8 +92,6 @@ class Prover:
         last = {Place(raw.topic, raw.partition): (raw, beat) for raw, beat in heard}
         if not last:
             return
-        if self._source.revocations != self._revocations:
-            self._under.clear()
         reigns = (await self._store.pulse()).reigns
         told = {
             place: (raw, beat)

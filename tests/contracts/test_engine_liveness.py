@@ -16,7 +16,7 @@ from context_engine.engine import Answer, ContextEngine, Options
 from context_engine.errors import Unavailable
 from context_engine.liveness import Proven
 from context_engine.models import AgentContext, ContextBuildInput
-from context_engine.ports import DomainReads, Epoch, Place, Reign
+from context_engine.ports import DomainReads, Epoch, Look, Place, Reign, Seen
 from context_engine.tokens import AppliedMark, Published, Token, Unproven, of_mark
 from tests.support.world import World, engine_over
 
@@ -26,10 +26,8 @@ class Switch:
     """Proof that a test gives and takes."""
 
     given: Proven | None = field(default_factory=lambda: Proven(None))
-    asked: int = 0
 
     async def proven(self) -> Proven | None:
-        self.asked += 1
         return self.given
 
 
@@ -95,12 +93,29 @@ async def test_the_session_goes_on_without_proof(engine: ContextEngine, switch: 
 
 
 async def test_liveness_is_asked_for_after_the_request_and_before_each_read(
-    engine: ContextEngine, switch: Switch
+    engine: ContextEngine, cache: RedisCache, switch: Switch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A proof from before a request arrived says nothing of what happened since."""
-    for number in range(3):
-        await engine.build(REQUEST)
-        assert switch.asked >= number + 1
+    """A proof from before a request arrived says nothing of what happened since, and one that is
+    looked at after the read says nothing of the read."""
+    steps: list[str] = []
+    look, proven = cache.look, switch.proven
+
+    async def looking(look_: Look) -> Seen:
+        steps.append("read")
+        return await look(look_)
+
+    async def proving() -> Proven | None:
+        steps.append("proof")
+        return await proven()
+
+    monkeypatch.setattr(cache, "look", looking)
+    monkeypatch.setattr(switch, "proven", proving)
+    turn = REQUEST.model_copy(update={"table_ids": None})
+    for request in (REQUEST, REQUEST, turn):  # the last inherits, so that it looks twice
+        steps.append("request")
+        await engine.build(request)
+    told = " ".join(steps).split("request")[1:]
+    assert [one.split() for one in told] == [["proof", "read"]] * 2 + [["proof", "read"] * 2]
 
 
 async def test_bypasses_come_a_few_at_a_time_and_hits_do_not_wait_for_them(

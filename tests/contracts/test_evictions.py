@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.consumer.fetcher import OffsetResetStrategy
 from aiokafka.errors import OffsetOutOfRangeError
 
-from events import cloudevents, messages
+from events import cloudevents, messages, tail
 from events.client import ContextClient
 from events.messages import ContextEvicted
 from events.producer import Producer
@@ -149,11 +149,11 @@ async def test_a_partition_that_is_added_is_read_too(
     """A topic grows while it is read: the announcements of some workspaces go elsewhere then."""
     seen = bus.client.subscribe_evictions()
 
-    async def one(_: str) -> set[int]:
-        return {0}
+    async def first(_: AIOKafkaConsumer, topics: Iterable[str]) -> list[TopicPartition]:
+        return [TopicPartition(topic, 0) for topic in topics]
 
     with monkeypatch.context() as before:
-        before.setattr(seen._tail, "_numbers", one)
+        before.setattr(tail, "partitions_of", first)
         await seen.start()
     async with seen:
         for number in range(12):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from context_engine.changes import TableChanged
 from context_engine.models import ContextBuildInput
 from context_engine.settings import Settings
 from events.client import ContextClient
+from tests.support.processes import running_command
 from tests.support.world import World
 from workers.house import until_live
 from workers.supervisor import WorkerProcess
@@ -33,22 +32,9 @@ TURN = ContextBuildInput(user_id="ana", workspace_id="w", session_id="audited", 
 RENAMED = {"workspace_id": "w", "table_id": "t1", "op": "renamed"}
 
 
-@asynccontextmanager
-async def auditing(env: Mapping[str, str], *options: str) -> AsyncIterator[Process]:
+def auditing(env: Mapping[str, str], *options: str) -> AbstractAsyncContextManager[Process]:
     """The command, once it sees what passes."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "workers", "audit", "--every", "0.1", *options,
-        stdout=PIPE, stderr=PIPE, env={**os.environ, **env, "COLUMNS": "80"},
-    )  # fmt: skip
-    try:
-        assert process.stderr is not None
-        async with asyncio.timeout(30):
-            assert b"auditing" in await process.stderr.readline()
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
+    return running_command(env, "audit", "--every", "0.1", *options, once=b"auditing")
 
 
 async def found(process: Process) -> tuple[int | None, list[dict[str, Any]], dict[str, Any]]:

@@ -6,10 +6,9 @@ import asyncio
 import json
 import os
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from asyncio.subprocess import Process
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from secrets import token_hex
 from typing import Any
 
@@ -18,27 +17,15 @@ from context_engine.models import ContextBuildInput
 from context_engine.repository import BYPASSED
 from context_engine.settings import Settings
 from events.client import ContextClient
+from tests.support.processes import running_command
 from tests.support.world import World
 from workers.house import until_live
 from workers.supervisor import WorkerProcess
 
 
-@asynccontextmanager
-async def watching(env: dict[str, str], *options: str) -> AsyncIterator[Process]:
+def watching(env: Mapping[str, str], *options: str) -> AbstractAsyncContextManager[Process]:
     """The command in a process of its own, once it sees what happens."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "workers", "watch", *options,
-        stdout=PIPE, stderr=PIPE, env={**os.environ, **env},
-    )  # fmt: skip
-    try:
-        assert process.stderr is not None
-        async with asyncio.timeout(30):
-            assert b"watching" in await process.stderr.readline()
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
+    return running_command(env, "watch", *options, once=b"watching")
 
 
 async def lines(process: Process) -> list[str]:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import insert, select, update
@@ -120,10 +121,15 @@ async def test_a_row_that_a_relay_holds_holds_back_the_proof_of_all(
 async def test_a_token_of_an_emitted_change_is_proven_by_its_consumer(
     house: dict[str, WorkerProcess], client: ContextClient, settings: Settings, world: World
 ) -> None:
-    """Once the position beyond it is proven, the request that names it is a hit."""
+    """Once the position beyond it is proven, the request that names it is a hit; one that names
+    a record which is not there yet never is."""
     await until_live(settings)
     nothing = TableChanged(workspace_id="w", table_id="none", op="renamed")
-    options = BuildOptions(after=((await client.emit(nothing)).token,))
+    at = await client.emit(nothing)
+    options = BuildOptions(after=(at.token,))
     async with asyncio.timeout(BACK_SECONDS):
         while (await client.request(REQUEST, options=options)).source != "cache":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
+    later = BuildOptions(after=(replace(at, offset=at.offset + 10**6).token,))
+    assert (await client.request(REQUEST, options=later)).source == "build"
+    assert (await client.request(REQUEST, options=options)).source == "cache"
