@@ -6,7 +6,7 @@
 | 2 the same with the delete lost | `test_builds` | `cache.test_entries` |
 | 3 the same with everything flushed before the fill | `test_builds` | `cache.test_changes` |
 | 4 marks evicted, the entry survives | `test_builds` | `cache.test_changes` |
-| 5 a replica without the mark is promoted; and back | `test_failover` | `cache_server/test_reigns` |
+| 5 a replica without the mark promoted; and back | `test_failover` | `cache_server.test_reigns` |
 | 6 the newer entry filled and evicted, an old fill | `test_builds` | `cache.test_entries` |
 | 7 events v2, v1, v2 again | `test_builds` | `cache.test_entries` |
 | 8 a mark before the commit, a reader refills | `test_lines` | `test_services` |
