@@ -354,19 +354,20 @@ async def test_a_rule_that_cannot_be_read_is_told_to_operators_once(
     monkeypatch.setattr(faults.log, "handlers", [caplog.handler])
     monkeypatch.setattr(faults.log, "propagate", False)
     bad = {"subjects": [{"type": "user", "id": "ana"}], "pred": {"cmp": 1}, "mode": "restrictive"}
-    await world.add(t.row_policies, {"id": "bad", "table_id": "t0", "workspace_id": "w", **bad})
+    row = {"id": "odd-rule", "table_id": "t0", "workspace_id": "w", **bad}
+    await world.add(t.row_policies, row)
     for user, message in (("ana", "1"), ("ana", "2"), ("bob", "1")):
         request = asked(user, tableIds=["t0"], message=message)
         answer = await engine.build(request, Options(fresh=True))
         context = AgentContext.model_validate_json(answer.context)
         assert context.table is not None
         assert context.table.record_count.value == 0
-        assert b"bad" not in answer.context
+        assert b"odd-rule" not in answer.context
     other = await engine.build(asked("ana", tableIds=["hidden-table"]))
     context = AgentContext.model_validate_json(other.context)
     assert context.table is not None
     assert context.table.record_count.value == 3
     (told,) = caplog.records
     assert told.levelname == "WARNING"
-    assert "policy bad of table t0 of workspace w: " in told.getMessage()
+    assert "policy odd-rule of table t0 of workspace w: " in told.getMessage()
     assert "\n" not in told.getMessage()

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 TOLD = 3
 """Most changes that are named for one difference."""
+TOLD_AS_DATA = 20
+"""The same with --json. A busy workspace has hundreds in the time that may explain one."""
 
 
 def audit(
@@ -90,7 +92,8 @@ def _as_json(one: Difference, explained: Sequence[str]) -> None:
                 "source": one.served.source,
                 "ageMs": one.served.age_ms,
                 "sections": list(one.sections),
-                "explained": list(explained),
+                "explained": list(explained[:TOLD_AS_DATA]),
+                "explainedCount": len(explained),
             }
         )
     )
