@@ -27,7 +27,7 @@ check: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-properties: $(READY)  ## a long proof: AREA=access, 10,000 workspaces; ACCESS_SEED=n repeats one
+properties: $(READY)  ## a long proof: AREA=access, freshness or model; see docs/testing.md
 	@AREA=$(AREA) $(BIN)/python -m pytest -q -s tests/properties/test_$(AREA).py $(ARGS)
 
 mutants: $(READY)  ## mutation testing, figures by file; ONLY=context_engine/keys for a part

@@ -42,7 +42,7 @@ from workers.relay import Relay
 TTL = Lifetimes().cache
 TTL_MS = int(TTL.total_seconds() * 1000)
 ROLES = ("builder", "other builder", "writer", "heart", "consumer")
-MARK_SECONDS = 0.02
+MARK_SECONDS = 0.25
 
 
 class Applying(Invalidator):
@@ -96,7 +96,8 @@ class House:
     def __post_init__(self) -> None:
         self.settings = Settings(tag_secret=SECRET)
         self.topics = Topics.of(self.settings)
-        self.pipe = Pipe(frozenset(topic.name for topic in self.topics.changes()))
+        names = frozenset(topic.name for topic in self.topics.changes())
+        self.pipe = Pipe(names, now_ms=self.store.wall_ms)
         self.caches = {role: Cache(self.store.cache(), self.ways[role]) for role in ROLES}
         self.proofs = {
             role: Proving(self.store.liveness(self.caches[role].inner), self.ways[role])
@@ -126,15 +127,23 @@ class House:
     # -- requests --
 
     async def ask(
-        self, place: Place, builder: int, *, freely: bool, fresh: bool, after: tuple[str, ...]
-    ) -> None:
+        self,
+        place: Place,
+        builder: int,
+        *,
+        freely: bool,
+        fresh: bool = False,
+        after: tuple[str, ...] = (),
+    ) -> Actor[Answer]:
         """A request arrives; it is answered at once where it runs `freely`."""
         owed = self.truth.owed(await self.store.now_ms(), after)
         options = Options(fresh=fresh, after=tuple(map(parse, after)))
         request = ContextBuildInput.model_validate(place.request)
         work = self.engines[builder].build(request, options)
-        self.asked.append(Asked(place, self.crowd.begin(place.name, work, freely=freely), owed))
+        actor = self.crowd.begin(place.name, work, freely=freely)
+        self.asked.append(Asked(place, actor, owed))
         await self.settle()
+        return actor
 
     # -- writers --
 
@@ -150,6 +159,7 @@ class House:
             self.told["refused writes"] += fault is not None
             return await self.settle()
         self.told["commits"] += 1
+        self.told["commits that matter"] += commit.matters
         self.writing.append(Writing(commit, actor))
         if then == "dies":
             await self.crowd.end([actor])

@@ -6,29 +6,37 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Coroutine
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.liveness import LIFE_MS
 from tests.properties.freshness.house import ROLES, House
-from tests.properties.freshness.steps import BOUND_SECONDS
+from tests.properties.freshness.steps import BOUND_SECONDS, Actor
 from tests.properties.freshness.stores import InMemory, Store
-from tests.properties.freshness.truth import Truth
-from tests.properties.freshness.workspace import ACCESS, CONTENT, PLACES, Rows, write
+from tests.properties.freshness.truth import Stale, Truth
+from tests.properties.freshness.workspace import CHANGES, PLACES, Place, Rows, write
 
-T = TypeVar("T")
 WORKERS = ("relay", "relay", "other relay", "heart", "heart", "consumer", "consumer", "consumer")
+ACCIDENTS = ("store", "store", "cut off", "cut", "back", "back", "garbage")
 MOST_AT_ONCE = 4
-fates = st.sampled_from(["acknowledges"] * 3 + ["stands", "dies"])
+"""Requests, and writes, that stand somewhere: each may hold a connection."""
+
+places, builders, kinds = st.integers(0, 1), st.integers(0, 1), st.integers(0, 5)
 numbers = st.integers(0, 7)
+fates = st.sampled_from(["acknowledges"] * 3 + ["stands", "dies"])
 far = st.sampled_from([1, 1, 2, 3, 50])
+seldom = st.sampled_from([False] * 5 + [True])
 
 
 class Freshness(RuleBasedStateMachine):
-    """Over the store in memory, whose clock is ours."""
+    """Over the store in memory, whose clock is ours.
+
+    Rules are always there, and do nothing where there is nothing to do: what is drawn depends on
+    nothing but what was drawn before.
+    """
 
     loop: ClassVar[asyncio.AbstractEventLoop]
     database: ClassVar[AsyncEngine]
@@ -40,155 +48,174 @@ class Freshness(RuleBasedStateMachine):
     ends: ClassVar[float] = float("inf")
     """When no more is tried, by the monotonic clock."""
 
+    house: House
+
     def __init__(self) -> None:
         super().__init__()
         self.over = time.monotonic() >= self.ends
-        self.taken: list[object] = []
-        self.tokens: list[str] = []
-
-    def do(self, step: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(asyncio.wait_for(step, 2 * BOUND_SECONDS))
+        self.taken: list[str] = []
 
     async def make_store(self) -> Store:
         return InMemory()
 
-    def make_house(self, store: Store, truth: Truth) -> House:
-        return House(self.database, store, truth, self.told)
-
-    def took(self, *what: object) -> None:
-        self.taken.append(what)
-        self.told["steps"] += 1
-
-    @initialize(first=st.permutations(range(len(PLACES))))
-    def begin(self, first: list[int]) -> None:
-        """Three of the places are asked about."""
-        self.places = [PLACES[n] for n in first[:3]]
+    def take(self, step: Coroutine[Any, Any, object], *what: object) -> None:
+        """A step of the world; whoever reads of a `Stale` reads all that led to it."""
         if self.over:
+            step.close()
             return
-        self.took(*first[:3])
-        self.do(self._begin())
+        self.told["steps"] += 1
+        self.taken.append(" ".join(map(str, what)))
+        try:
+            self.loop.run_until_complete(asyncio.wait_for(step, 2 * BOUND_SECONDS))
+        except Stale as stale:
+            stale.add_note("\n".join(self.taken))
+            raise
+
+    @initialize(
+        places=st.lists(st.sampled_from(PLACES), min_size=2, max_size=2, unique=True),
+        often=st.lists(st.integers(0, 99), min_size=4, max_size=4),
+        changes=st.lists(st.sampled_from(sorted(CHANGES)), min_size=2, max_size=2),
+    )
+    def begin(self, places: list[Place], often: list[int], changes: list[str]) -> None:
+        """Some of the places are asked about, and some of all that may happen does, more often
+        what concerns them."""
+        concern = [name for place in places for name in place.often]
+        self.places = places
+        self.changes = [*(concern[n % len(concern)] for n in often), *changes]
+        self.take(self._begin(), [one.name for one in places], self.changes)
 
     async def _begin(self) -> None:
         await write(self.database, self.rows)
         store = await self.make_store()
         truth = Truth(self.database, self.places, self.life_ms)
-        self.house = self.make_house(store, truth)
-        self.house.pipe.now_ms = store.wall_ms
+        self.house = House(self.database, store, truth, self.told)
         await truth.begin()
         await self.house.all_work()
 
     # -- requests --
 
-    @precondition(lambda self: not self.over)
-    @rule(which=st.integers(0, 2), builder=st.integers(0, 1), again=st.booleans())
+    @rule(which=places, builder=builders, again=st.booleans())
     def ask(self, which: int, builder: int, again: bool) -> None:
         """Answered at once, unless it waits for another's build; and once more."""
-        self.took("ask", which, builder, again)
-        for _ in range(1 + again):
-            self.do(self._ask(which, builder, freely=True))
+        self.take(self._ask(which, builder, times=1 + again), "ask", which, builder, again)
 
-    @precondition(lambda self: not self.over and len(self.house.asked) < MOST_AT_ONCE)
-    @rule(
-        which=st.integers(0, 2), builder=st.integers(0, 1), fresh=st.sampled_from([False] * 5 + [True])
-    )
+    @rule(which=places, builder=builders, fresh=seldom)
     def arrive(self, which: int, builder: int, fresh: bool) -> None:
         """A request that takes its steps one by one."""
-        self.took("arrive", which, builder, fresh)
-        self.do(self._ask(which, builder, freely=False, fresh=fresh))
+        self.take(self._arrive(which, builder, fresh), "arrive", which, builder, fresh)
 
-    @precondition(lambda self: not self.over and any(c.tokens for c in self.house.truth.commits))
-    @rule(which=st.integers(0, 2), builder=st.integers(0, 1), write=st.integers(0, 3))
-    def ask_after(self, which: int, builder: int, write: int) -> None:
+    @rule(which=places, builder=builders, back=st.integers(0, 3))
+    def ask_after(self, which: int, builder: int, back: int) -> None:
         """A request that names one of the last writes."""
-        self.took("after", which, builder, write)
-        named = [commit for commit in self.house.truth.commits if commit.tokens]
-        after = tuple(sorted(named[-1 - write % len(named)].tokens))
-        self.do(self._ask(which, builder, freely=True, after=after))
+        self.take(self._ask_after(which, builder, back), "after", which, builder, back)
 
-    async def _ask(
-        self, which: int, builder: int, *, freely: bool, fresh: bool = False,
-        after: tuple[str, ...] = (),
-    ) -> None:  # fmt: skip
-        place = self.places[which]
-        await self.house.ask(place, builder, freely=freely, fresh=fresh, after=after)
-
-    @precondition(lambda self: not self.over and (self.house.asked or self.house.writing))
     @rule(which=numbers, far=far)
     def go_on(self, which: int, far: int) -> None:
         """A request or a write takes its next steps."""
-        self.took("go on", which, far)
-        standing = [*self.house.asked, *self.house.writing]
-        actor = standing[which % len(standing)].actor
+        self.take(self._go_on(which, far), "go on", which, far)
+
+    async def _ask(self, which: int, builder: int, *, times: int = 1, **more: Any) -> None:
+        for _ in range(times):
+            await self.house.ask(self.places[which], builder, freely=True, **more)
+
+    async def _arrive(self, which: int, builder: int, fresh: bool = False) -> Actor[Any] | None:
+        if len(self.house.asked) >= MOST_AT_ONCE:
+            return None
+        return await self.house.ask(self.places[which], builder, freely=False, fresh=fresh)
+
+    async def _ask_after(self, which: int, builder: int, back: int) -> None:
+        if named := [one for one in self.house.truth.commits if one.tokens]:
+            after = tuple(sorted(named[-1 - back % len(named)].tokens))
+            await self._ask(which, builder, after=after)
+
+    async def _go_on(self, which: int, far: int) -> None:
+        if standing := [*self.house.asked, *self.house.writing]:
+            await self._steps(standing[which % len(standing)].actor, far)
+
+    async def _steps(self, actor: Actor[Any], far: int) -> None:
         for _ in range(far):
             if not actor.task.done():
-                self.do(self._go_on(actor))
-
-    async def _go_on(self, actor: Any) -> None:
-        actor.go()
-        await self.house.settle()
+                actor.go()
+                await self.house.settle()
 
     # -- writers --
 
-    @precondition(lambda self: not self.over and len(self.house.writing) < MOST_AT_ONCE)
-    @rule(change=st.sampled_from(sorted(ACCESS)), n=numbers, then=fates)
-    def change_access(self, change: str, n: int, then: str) -> None:
-        self.took(change, n, then)
-        self.do(self.house.write(change, n, then))
+    @rule(change=kinds, n=numbers, then=fates)
+    def change(self, change: int, n: int, then: str) -> None:
+        self.take(self._change(change, n, then), "change", change, n, then)
 
-    @precondition(lambda self: not self.over and len(self.house.writing) < MOST_AT_ONCE)
-    @rule(change=st.sampled_from(sorted(CONTENT)), n=numbers, then=fates)
-    def change_content(self, change: str, n: int, then: str) -> None:
-        self.took(change, n, then)
-        self.do(self.house.write(change, n, then))
+    @rule(at=st.tuples(places, builders, st.booleans(), st.integers(0, 5)),
+          change=st.tuples(kinds, numbers, fates))  # fmt: skip
+    def race(self, at: tuple[int, int, bool, int], change: tuple[int, int, str]) -> None:
+        """Somewhere on a request's way something changes; others ask while it goes on, and once
+        it is over."""
+        self.take(self._race(*at, *change), "race", *at, *change)
+
+    async def _change(self, change: int, n: int, then: str) -> None:
+        if len(self.house.writing) < MOST_AT_ONCE:
+            await self.house.write(self.changes[change], n, then)
+
+    async def _race(
+        self, which: int, builder: int, fresh: bool, far: int, change: int, n: int, then: str
+    ) -> None:
+        if (slow := await self._arrive(which, builder, fresh)) is None:
+            return
+        await self._steps(slow, far)
+        await self._change(change, n, then)
+        await self._ask(which, builder)
+        slow.go(freely=True)
+        await self.house.settle()
+        await self._ask(which, 1 - builder)
 
     # -- relays, heart, consumer --
 
-    @precondition(lambda self: not self.over)
     @rule(role=st.sampled_from(WORKERS), far=far)
     def work(self, role: str, far: int) -> None:
-        self.took("work", role, far)
-        self.do(self._work(role, far))
+        self.take(self._work(role, far), "work", role, far)
 
     async def _work(self, role: str, far: int) -> None:
         for step in range(far):
-            if step and role not in self.house.working:
-                break
-            await self.house.work(role)
+            if step == 0 or role in self.house.working:
+                await self.house.work(role)
 
-    @precondition(lambda self: not self.over)
     @rule()
     def all_work(self) -> None:
-        self.took("all work")
-        self.do(self.house.all_work())
+        self.take(self._all_work(), "all work")
 
-    @precondition(lambda self: not self.over)
+    async def _all_work(self) -> None:
+        await self.house.all_work()
+
     @rule(role=st.sampled_from(sorted(set(WORKERS))))
     def kill(self, role: str) -> None:
-        self.took("kill", role)
-        self.do(self.house.kill(role))
+        self.take(self._kill(role), "kill", role)
 
-    @precondition(lambda self: not self.over and self.house.pipe.records)
+    async def _kill(self, role: str) -> None:
+        await self.house.kill(role)
+
     @rule(back=st.integers(1, 12))
     def deliver_again(self, back: int) -> None:
         """Partitions come back with an older position."""
-        self.took("again", back)
+        self.take(self._deliver_again(back), "again", back)
+
+    async def _deliver_again(self, back: int) -> None:
         pipe = self.house.pipe
-        for place in list(pipe.committed):
+        for place in pipe.committed:
             pipe.committed[place] = max(0, pipe.committed[place] - back)
         pipe.revocations += 1
-        self.do(self.house.kill("consumer"))
+        await self.house.kill("consumer")
 
     # -- accidents --
 
-    @precondition(lambda self: not self.over)
-    @rule(name=st.sampled_from(["store", "store", "cut off", "cut", "back", "garbage"]), n=numbers)
+    @rule(name=st.sampled_from(ACCIDENTS), n=numbers)
     def suffer(self, name: str, n: int) -> None:
-        self.took(name, n)
+        self.take(self._suffer(name, n), name, n)
+
+    async def _suffer(self, name: str, n: int) -> None:
         house = self.house
         match name:
             case "store":
                 accidents = house.store.accidents
-                self.do(getattr(house.store, accidents[n % len(accidents)])(n))
+                await getattr(house.store, accidents[n % len(accidents)])(n)
             case "cut off":
                 house.ways[ROLES[n % len(ROLES)]].away = True
             case "cut":
@@ -197,17 +224,17 @@ class Freshness(RuleBasedStateMachine):
                 for way in house.ways.values():
                     way.away, way.cut = False, 0
             case _:
-                self.do(house.garbage("w" if n else None))
+                await house.garbage("w" if n else None)
 
-    @precondition(lambda self: not self.over)
-    @rule(which=numbers)
+    @rule(which=st.integers(0, 15))
     def elapse(self, which: int) -> None:
-        self.took("elapse", which)
+        self.take(self._elapse(which), "elapse", which)
+
+    async def _elapse(self, which: int) -> None:
         waits = self.house.store.waits_ms
-        self.do(self.house.store.elapse(waits[which % len(waits)]))
+        await self.house.store.elapse(waits[which % len(waits)])
 
     def teardown(self) -> None:
-        if self.over or not hasattr(self, "house"):
-            return
-        self.seen.add(hash(tuple(map(str, self.taken))))
-        self.do(self.house.end())
+        if hasattr(self, "house"):
+            self.take(self.house.end(), "end")
+            self.seen.add(hash(tuple(self.taken)))

@@ -71,6 +71,8 @@ class Commit:
     """Not before it, by the store's clock."""
     owed: bool = False
     """Acknowledged or applied."""
+    matters: bool = False
+    """To a place that is asked about."""
     tokens: frozenset[str] = frozenset()
 
 
@@ -99,6 +101,7 @@ class Truth:
         self._known |= new
         self.commits.append(commit := Commit(frozenset(new), now_ms))
         self._states.append(await self._built())
+        commit.matters = self._states[-1] != self._states[-2]
         return commit
 
     def applied(self, ids: Iterable[str]) -> None:

@@ -7,6 +7,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from context_engine.adapters.sql.services import Token
+from context_engine.adapters.sql.services.writing import Writer
+from context_engine.changes import AnyChange
 from context_engine.errors import Unavailable
 from context_engine.keys import Scope, Tag
 from context_engine.ports import (
@@ -86,11 +89,7 @@ class Cache:
         await stop("before the reply")
 
     async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
-        """A writer's; the consumer marks many."""
-        await stop("after the commit")
-        marked = await self.way.take(lambda: self.inner.mark(workspace_id, tags, create=create))
-        await stop("before the acknowledgement")
-        return marked
+        return await self.way.take(lambda: self.inner.mark(workspace_id, tags, create=create))
 
     async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
         if not changes:
@@ -117,6 +116,18 @@ class Cache:
 
     async def ping(self) -> None:
         await self.way.take(self.inner.ping)
+
+
+async def marked(self: Writer, changes: list[AnyChange]) -> tuple[Token, ...]:
+    """In place of `Writer._marked`: a writer that stands there has not begun to mark, which has a
+    bound in time."""
+    await stop("after the commit")
+    tokens = await MARKED(self, changes)
+    await stop("before the acknowledgement")
+    return tokens
+
+
+MARKED = Writer._marked
 
 
 class Proving:

@@ -28,12 +28,37 @@ BY_STAFF: JsonValue = {
 Rows = list[tuple[Any, list[dict[str, Any]]]]
 
 
-@dataclass(frozen=True)
+OF_MEMBERS = ("role of a member", "a member comes or goes", "a member sleeps", "a user", "workspace")
+OF_TABLES = (
+    "grant on a table", "grant taken back", "grant of a team on the workspace", "field permission",
+    "field permission of a role", "policy by attribute", "no policy", "table's name",
+    "table trashed", "table restored", "a field", "a record", "a record deleted",
+    "a record restored", "role of a member",
+)  # fmt: skip
+OF_VIEWS = ("a view", "a view deleted", "cell of a filter", "field permission", "grant on a table")
+OF_LINKS = (
+    "a link", "grant on the linked table", "field permission of a link", "a record deleted",
+    "table trashed", "table restored",
+)  # fmt: skip
+OF_RULES = (
+    "policy by link", "policy by attribute", "cell of an attribute", "key of an attribute",
+    "cell behind a link", "a link", "cell of a filter", "a field deleted", "role of the editor",
+)  # fmt: skip
+OF_TALKS = ("a message", "a message edited", "conversation", "a participant", *OF_VIEWS)
+OF_WORK = (
+    "a project", "a task", "a task moves", "a team's member", "a team", "organization",
+    "organization's member", "the workspace's organization", "a record deleted",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
 class Place:
     """What a user asks, and what an earlier turn of the session had asked where it leaves out."""
 
     name: str
     given: dict[str, Any]
+    often: tuple[str, ...]
+    """Changes that concern it."""
     kept: dict[str, Any] | None = None
 
     @property
@@ -43,20 +68,27 @@ class Place:
 
 TALK = {"conversationId": "c", "sessionId": "s", "tableIds": ["t"], "viewId": "belgium"}
 PLACES = (
-    Place("table", {"tableIds": ["t"]}),
-    Place("view", {"tableIds": ["t"], "viewId": "belgium"}),
-    Place("tables", {"tableIds": ["staff", "t"]}),
-    Place("hidden table", {"tableIds": ["x"]}),
-    Place("own rows", {"userId": CAT, "tableIds": ["t"]}),
-    Place("work", {"projectId": "p", "taskId": "k", "teamId": "m", "organizationId": "o"}),
-    Place("private", {"projectId": "q", "taskId": "l", "workflowId": "f"}),
-    Place("talk", TALK),
-    Place("next turn", TALK | {"message": "and now?"}),
-    Place("inherits", {"sessionId": "s", "message": "and then?"}, TALK),
-    Place("agent", {"userId": ANA, "agentStack": ["a"], "tableIds": ["t"]}),
-    Place("stranger", {"userId": DAN}),
-    Place("strict", {"userId": CAT, "projectId": "p", "tableIds": ["staff"]}),
-)
+    Place("table", {"tableIds": ["t"]}, OF_TABLES),
+    Place("view", {"tableIds": ["t"], "viewId": "belgium"}, OF_VIEWS),
+    Place("tables", {"tableIds": ["staff", "t"]}, OF_LINKS),
+    Place(
+        "hidden table", {"tableIds": ["x"]},
+        ("grant on another table", "grant of a team", "grant on a view", "a team's member",
+         "grant taken back", "table trashed", "table restored"),
+    ),
+    Place("own rows", {"userId": CAT, "tableIds": ["t"]}, OF_RULES),
+    Place("work", {"projectId": "p", "taskId": "k", "teamId": "m", "organizationId": "o"}, OF_WORK),
+    Place(
+        "private", {"projectId": "q", "taskId": "l", "workflowId": "f"},
+        ("a project's member", "a workflow", "a task", "a task moves"),
+    ),
+    Place("talk", TALK, OF_TALKS),
+    Place("next turn", TALK | {"message": "and now?"}, OF_TALKS),
+    Place("inherits", {"sessionId": "s", "message": "and then?"}, OF_TALKS, TALK),
+    Place("agent", {"userId": ANA, "agentStack": ["a"], "tableIds": ["t"]}, ("an agent", *OF_LINKS)),
+    Place("stranger", {"userId": DAN}, ("a member comes or goes", *OF_MEMBERS)),
+    Place("editor", {"userId": CAT, "projectId": "p", "tableIds": ["staff"]}, (*OF_WORK, *OF_RULES)),
+)  # fmt: skip
 
 
 async def furnished(database: AsyncEngine) -> Rows:
@@ -188,7 +220,7 @@ ACCESS: dict[str, Change] = {
     "role of a member": lambda s, n: s.members.set(
         ANA, "w", BOB, role=_one(n, ("viewer", "editor", "admin"))
     ),
-    "role of the agent's user": lambda s, n: s.members.set(ANA, "w", CAT, role=_one(n, ROLES[::2])),
+    "role of the editor": lambda s, n: s.members.set(ANA, "w", CAT, role=_one(n, ROLES[::2])),
     "a member comes or goes": _toggle(
         lambda s, n: s.members.add(ANA, "w", _one(n, (BOB, DAN)), role="viewer"),
         lambda s, n: s.members.remove(ANA, "w", _one(n // 2, (BOB, DAN))),
