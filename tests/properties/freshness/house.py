@@ -17,7 +17,13 @@ from context_engine.adapters.sql.services import DomainServices
 from context_engine.builder import Builder, Limits
 from context_engine.changes import AnyChange, Kind
 from context_engine.engine import Answer, ContextEngine, Options
-from context_engine.errors import ContextEngineError, NotFound, NotYetEnforced, Rejected, Unavailable
+from context_engine.errors import (
+    ContextEngineError,
+    NotFound,
+    NotYetEnforced,
+    Rejected,
+    Unavailable,
+)
 from context_engine.invalidation import Invalidator
 from context_engine.liveness import Lookout
 from context_engine.models import AgentContext, ContextBuildInput

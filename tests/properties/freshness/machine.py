@@ -20,14 +20,36 @@ from tests.properties.freshness.truth import Stale, Truth
 from tests.properties.freshness.workspace import CHANGES, PLACES, Place, Rows, write
 
 WORKERS = ("relay", "relay", "other relay", "heart", "heart", "consumer", "consumer", "consumer")
-ACCIDENTS = ("store", "store", "cut off", "cut", "back", "back", "garbage")
+ACCIDENTS = (
+    "store",
+    "store",
+    "cut off",
+    "cut",
+    "back",
+    "back",
+    "garbage",
+    "killed",
+    "killed",
+    "again",
+)
 MOST_AT_ONCE = 4
 """Requests, and writes, that stand somewhere: each may hold a connection."""
 
 places, builders, kinds = st.integers(0, 1), st.integers(0, 1), st.integers(0, 5)
 numbers = st.integers(0, 7)
 fates = st.sampled_from(["acknowledges"] * 3 + ["stands", "dies"])
+Change = tuple[int, int, str]
+"""Which of the example's changes, to which of its values, and what becomes of its writer."""
+
+changes = st.tuples(kinds, numbers, fates)
 far = st.sampled_from([1, 1, 2, 3, 50])
+Accident = tuple[str | None, str | None]
+"""What befalls the store before a change, and after it."""
+
+accidents = st.tuples(
+    st.sampled_from([None, None, "lose_marks", "replicate"]),
+    st.sampled_from([None, None, None, "flush", "lose_marks", "promote"]),
+)
 seldom = st.sampled_from([False] * 5 + [True])
 
 
@@ -94,20 +116,19 @@ class Freshness(RuleBasedStateMachine):
 
     # -- requests --
 
-    @rule(which=places, builder=builders, again=st.booleans())
-    def ask(self, which: int, builder: int, again: bool) -> None:
-        """Answered at once, unless it waits for another's build; and once more."""
-        self.take(self._ask(which, builder, times=1 + again), "ask", which, builder, again)
-
-    @rule(which=places, builder=builders, fresh=seldom)
-    def arrive(self, which: int, builder: int, fresh: bool) -> None:
-        """A request that takes its steps one by one."""
-        self.take(self._arrive(which, builder, fresh), "arrive", which, builder, fresh)
-
-    @rule(which=places, builder=builders, back=st.integers(0, 3))
-    def ask_after(self, which: int, builder: int, back: int) -> None:
-        """A request that names one of the last writes."""
-        self.take(self._ask_after(which, builder, back), "after", which, builder, back)
+    @rule(how=st.sampled_from(["once", "twice", "stands", "stands", "names a write"]),
+          which=places, builder=builders, n=numbers)  # fmt: skip
+    def ask(self, how: str, which: int, builder: int, n: int) -> None:
+        """A request is answered at once, unless it waits for another's build; or it takes its
+        steps one by one; or it names one of the last writes."""
+        match how:
+            case "stands":
+                request = self._arrive(which, builder, fresh=n == 0)
+            case "names a write":
+                request = self._ask_after(which, builder, n % 4)
+            case _:
+                request = self._ask(which, builder, times=1 + (how == "twice"))
+        self.take(request, "ask", how, which, builder, n)
 
     @rule(which=numbers, far=far)
     def go_on(self, which: int, far: int) -> None:
@@ -144,28 +165,68 @@ class Freshness(RuleBasedStateMachine):
     def change(self, change: int, n: int, then: str) -> None:
         self.take(self._change(change, n, then), "change", change, n, then)
 
-    @rule(at=st.tuples(places, builders, st.booleans(), st.integers(0, 5)),
-          change=st.tuples(kinds, numbers, fates))  # fmt: skip
-    def race(self, at: tuple[int, int, bool, int], change: tuple[int, int, str]) -> None:
-        """Somewhere on a request's way something changes; others ask while it goes on, and once
-        it is over."""
-        self.take(self._race(*at, *change), "race", *at, *change)
+    @rule(which=places, builder=builders, far=st.integers(0, 5), change=changes, accident=accidents)
+    def race(self, which: int, builder: int, far: int, change: Change, accident: Accident) -> None:
+        """Somewhere on a build's way something changes, and the store may lose it; others ask
+        while the build goes on, and once it is over."""
+        race = self._race(which, builder, True, far, change, accident)
+        self.take(race, "race", which, builder, far, change, accident)
+
+    @rule(which=places, builder=builders, far=st.integers(0, 5), change=changes, accident=accidents)
+    def overtake(
+        self, which: int, builder: int, far: int, change: Change, accident: Accident
+    ) -> None:
+        """The same on the way of a request that may be a hit."""
+        race = self._race(which, builder, False, far, change, accident)
+        self.take(race, "overtake", which, builder, far, change, accident)
+
+    @rule(role=st.sampled_from(WORKERS), far=st.integers(0, 5), which=places, change=kinds,
+          n=numbers)  # fmt: skip
+    def stand_still(self, role: str, far: int, which: int, change: int, n: int) -> None:
+        """A writer dies, and somebody stands still with its change, for longer than a proof
+        lives; the others go on."""
+        stand_still = self._stand_still(role, far, which, change, n)
+        self.take(stand_still, "stand still", role, far, which, change, n)
 
     async def _change(self, change: int, n: int, then: str) -> None:
         if len(self.house.writing) < MOST_AT_ONCE:
             await self.house.write(self.changes[change], n, then)
 
     async def _race(
-        self, which: int, builder: int, fresh: bool, far: int, change: int, n: int, then: str
+        self,
+        which: int,
+        builder: int,
+        fresh: bool,
+        far: int,
+        change: Change,
+        accident: Accident,
     ) -> None:
         if (slow := await self._arrive(which, builder, fresh)) is None:
             return
+        before, after = accident
         await self._steps(slow, far)
-        await self._change(change, n, then)
+        await self._befall(before)
+        await self._change(*change)
+        await self._befall(after)
         await self._ask(which, builder)
         slow.go(freely=True)
         await self.house.settle()
         await self._ask(which, 1 - builder)
+
+    async def _befall(self, name: str | None) -> None:
+        if name is not None:
+            await getattr(self.house.store, name)(0)
+
+    async def _stand_still(self, role: str, far: int, which: int, change: int, n: int) -> None:
+        await self._ask(which, 0)
+        await self._change(change, n, "dies")
+        await self._work(role, far)
+        for _ in range(4):
+            await self.house.store.elapse(self.life_ms // 3 + 1)
+            for other in ("heart", "consumer"):
+                if other != role:
+                    await self._work(other, 12)
+        await self._ask(which, 0)
 
     # -- relays, heart, consumer --
 
@@ -185,19 +246,8 @@ class Freshness(RuleBasedStateMachine):
     async def _all_work(self) -> None:
         await self.house.all_work()
 
-    @rule(role=st.sampled_from(sorted(set(WORKERS))))
-    def kill(self, role: str) -> None:
-        self.take(self._kill(role), "kill", role)
-
-    async def _kill(self, role: str) -> None:
-        await self.house.kill(role)
-
-    @rule(back=st.integers(1, 12))
-    def deliver_again(self, back: int) -> None:
+    async def _again(self, back: int) -> None:
         """Partitions come back with an older position."""
-        self.take(self._deliver_again(back), "again", back)
-
-    async def _deliver_again(self, back: int) -> None:
         pipe = self.house.pipe
         for place in pipe.committed:
             pipe.committed[place] = max(0, pipe.committed[place] - back)
@@ -220,6 +270,10 @@ class Freshness(RuleBasedStateMachine):
                 house.ways[ROLES[n % len(ROLES)]].away = True
             case "cut":
                 house.ways[ROLES[n % len(ROLES)]].cut += 1
+            case "killed":
+                await house.kill(WORKERS[n])
+            case "again":
+                await self._again(1 + n)
             case "back":
                 for way in house.ways.values():
                     way.away, way.cut = False, 0
@@ -233,6 +287,17 @@ class Freshness(RuleBasedStateMachine):
     async def _elapse(self, which: int) -> None:
         waits = self.house.store.waits_ms
         await self.house.store.elapse(waits[which % len(waits)])
+
+    @rule(which=places, builder=builders, times=st.integers(1, 4))
+    def grow_old(self, which: int, builder: int, times: int) -> None:
+        """Time passes while all are at work, and the same is asked for again and again."""
+        self.take(self._grow_old(which, builder, times), "grow old", which, builder, times)
+
+    async def _grow_old(self, which: int, builder: int, times: int) -> None:
+        for _ in range(times):
+            await self.house.store.elapse(self.house.store.age_ms)
+            await self.house.all_work()
+            await self._ask(which, builder)
 
     def teardown(self) -> None:
         if hasattr(self, "house"):

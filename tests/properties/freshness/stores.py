@@ -26,6 +26,8 @@ class Store(ABC):
     accidents: tuple[str, ...] = ("flush", "lose_marks", "evict", "replicate", "promote")
     waits_ms: tuple[int, ...]
     """How long it may be that nothing happens."""
+    age_ms: int
+    """A part of an entry's life that can be waited for."""
 
     @abstractmethod
     def cache(self) -> ContextCache:
@@ -70,6 +72,7 @@ class Store(ABC):
 
 
 class InMemory(Store):
+    age_ms = 140_000
     waits_ms = (100, 100, 100, 300, 300, 300, 1_000, 1_000, 2_900, 3_100, 100_000, 299_000, 601_000)
 
     def __init__(self, make: Callable[..., MemoryCache] = MemoryCache) -> None:
@@ -125,6 +128,7 @@ class InValkey(Store):
     """
 
     accidents = (*Store.accidents, "fill_up", "make_room", "close_connections")
+    age_ms = 50
     waits_ms = (1, 10, 50, 200, 450)
 
     def __init__(self, url: str) -> None:

@@ -191,9 +191,7 @@ class Truth:
             return Said(REFUSED)
 
 
-async def _remember(
-    cache: MemoryCache, request: ContextBuildInput, before: dict[str, Any]
-) -> None:
+async def _remember(cache: MemoryCache, request: ContextBuildInput, before: dict[str, Any]) -> None:
     """Gives the request's session the coordinates of the turn before."""
     scope = keys.scope_of(
         request.workspace_id, request.user_id, request.session_id, request.conversation_id

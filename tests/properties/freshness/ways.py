@@ -217,4 +217,3 @@ class Outbox:
         if not published:
             await stop("while rows wait")
         return published
-

@@ -28,7 +28,13 @@ BY_STAFF: JsonValue = {
 Rows = list[tuple[Any, list[dict[str, Any]]]]
 
 
-OF_MEMBERS = ("role of a member", "a member comes or goes", "a member sleeps", "a user", "workspace")
+OF_MEMBERS = (
+    "role of a member",
+    "a member comes or goes",
+    "a member sleeps",
+    "a user",
+    "workspace",
+)
 OF_TABLES = (
     "grant on a table", "grant taken back", "grant of a team on the workspace", "field permission",
     "field permission of a role", "policy by attribute", "no policy", "table's name",
@@ -192,7 +198,11 @@ def _permit(field: str, subject: str, id: str) -> Change:
 
 
 def _rule(pred: JsonValue, who: str) -> Change:
-    one: JsonValue = {"subjects": [{"type": "user", "id": who}], "mode": "restrictive", "pred": pred}
+    one: JsonValue = {
+        "subjects": [{"type": "user", "id": who}],
+        "mode": "restrictive",
+        "pred": pred,
+    }
     return lambda s, n: s.policies.set(ANA, "w", "t", {"default": "show_all", "policies": [one]})
 
 
