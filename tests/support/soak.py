@@ -9,14 +9,13 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from context_engine import bootstrap
 from context_engine.adapters.sql.services import DomainServices
-from context_engine.errors import ContextEngineError, NotFound, Rejected, Unavailable
+from context_engine.errors import NotFound, Rejected, Unavailable
 from context_engine.keys import Tag
 from context_engine.models import ContextBuildInput
 from context_engine.ports import Marked
@@ -24,9 +23,8 @@ from events.client import ContextClient
 from tests.bench.vain import EVERYBODYS, MIX
 from workers.audit import GRACE_SECONDS, Auditor, Difference
 from workers.house import House
-from workers.seed import dialogue, shape
+from workers.seed import shape
 from workers.sightings import Sightings, watching
-from workers.supervisor import WorkerProcess
 
 CLIENTS = 4
 CHANGES_A_SECOND = 4.0
@@ -165,7 +163,7 @@ class Soak:
                 self.committed.pop(one.id, None)
         return any(at < time.time() - seconds for at in self.committed.values())
 
-    def _judge(self, judged: Any) -> None:
+    def _judge(self, judged: Iterable[tuple[Difference, Sequence[str]]]) -> None:
         for difference, explained in judged:
             if not [one for one in explained if self._explains(one, difference)]:
                 self.unexplained.append(told(difference, explained))
@@ -174,3 +172,38 @@ class Soak:
         """A change that was acknowledged before the request was on its topic does not."""
         at = self.acknowledged.get(because.rsplit(" ", 1)[-1])
         return at is None or at * 1000 >= difference.asked.at_ms
+
+
+def told(difference: Difference, explained: Sequence[str]) -> str:
+    """What nothing explains, what was there to explain it, and both contexts."""
+    served, built = (
+        one.model_dump_json(exclude={"tags", "trace"}, exclude_none=True) if one else "not found"
+        for one in (difference.served, difference.built)
+    )
+    asked = difference.asked
+    return "\n".join(
+        (
+            f"{difference.served.source}: {', '.join(difference.sections)}",
+            f"  asked at {asked.at_ms}: {asked.request.model_dump_json(exclude_unset=True)}",
+            f"  inherited {difference.served.trace.inherited}; {difference.served.trace.remarks}",
+            f"  too early to explain it: {', '.join(explained[:5])}",
+            f"  served {served}",
+            f"  built  {built}",
+        )
+    )
+
+
+def table(soak: Soak, seen: Sightings, seconds: float) -> str:
+    """All that was counted, a line each."""
+    audited = seen.counts
+    rows = {
+        "seconds": round(seconds),
+        **dict(sorted(soak.counts.items())),
+        "served, seen by the audit": audited.served,
+        "rebuilt": audited.rebuilt,
+        "the same": audited.same,
+        "differs, explained by a change": audited.rebuilt - audited.same - len(soak.unexplained),
+        "skipped": audited.skipped,
+        "unexplained": len(soak.unexplained),
+    }
+    return "\n".join(f"{name:34} {value:>9,}" for name, value in rows.items())
