@@ -167,8 +167,9 @@ class Freshness(RuleBasedStateMachine):
 
     @rule(which=places, builder=builders, far=st.integers(0, 5), change=changes, accident=accidents)
     def race(self, which: int, builder: int, far: int, change: Change, accident: Accident) -> None:
-        """Somewhere on a build's way something changes, and the store may lose it; others ask
-        while the build goes on, and once it is over."""
+        """While all are at work something changes somewhere on a build's way, and the store may
+        lose it; others ask while the build goes on, and once it is over."""
+        self.take(self._all_work(), "all work")
         race = self._race(which, builder, True, far, change, accident)
         self.take(race, "race", which, builder, far, change, accident)
 
