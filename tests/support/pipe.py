@@ -68,6 +68,9 @@ class Pipe:
             if place in since and raw.timestamp >= since[place]:
                 self.positions[place] = min(self.positions[place], raw.offset)
 
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        self.positions[topic, partition] = offset
+
     def of(self, type: str) -> list[RawMessage]:
         """The messages of a CloudEvents type, such as `domain.table.changed`, in order."""
         return [raw for raw in self.records if cloudevents.decode(raw).type == type]

@@ -17,11 +17,10 @@ from context_engine.liveness import Assumed
 from context_engine.ports import Look, Moment, NewEntry, SessionWrite, Unpublished
 from tests.properties import freshness_faults as faulty
 from tests.properties.freshness.house import House, next_offsets
-from tests.properties.freshness.machine import Freshness
 from tests.properties.freshness.stores import InMemory
 from tests.properties.freshness.ways import Cache, Outbox
+from tests.properties.freshness.world import World
 from tests.support import planted
-from workers.heartbeat import Heart
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -29,10 +28,10 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def in_cache(fault: type[faulty.Faulty]) -> Plant:
     """The store is of the faulty kind."""
 
-    async def make_store(_: Freshness) -> InMemory:
+    async def make_store(_: World) -> InMemory:
         return InMemory(fault.kind)
 
-    return lambda patch: patch.setattr(Freshness, "make_store", make_store)
+    return lambda patch: patch.setattr(World, "make_store", make_store)
 
 
 def fills_with(change: Callable[[NewEntry], NewEntry]) -> Plant:

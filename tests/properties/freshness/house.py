@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,11 +32,12 @@ from context_engine.settings import Settings
 from context_engine.tokens import parse
 from events.records import OutgoingRecord, RawMessage
 from events.topics import Topics
+from tests.properties.freshness.changes import CHANGES
 from tests.properties.freshness.steps import Actor, Crowd
 from tests.properties.freshness.stores import Store
 from tests.properties.freshness.truth import PATIENCE_SECONDS, REFUSED, Commit, Said, Stale, Truth
 from tests.properties.freshness.ways import Cache, Outbox, Proving, Rows, Way
-from tests.properties.freshness.workspace import CHANGES, Place
+from tests.properties.freshness.workspace import Place
 from tests.support.pipe import Pipe
 from tests.support.world import SECRET
 from workers.heartbeat import Heart
