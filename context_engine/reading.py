@@ -36,8 +36,7 @@ async def read(
     # A task that is missing takes the steps of one whose row is out of sight, whatever hides it.
     by_row = at.task_id is not None
     if reach or by_row:
-        tables = tuple(await reads.tables(at, facts, reach))
-        facts = facts.with_tables(tables)
+        facts = facts.with_tables(await reads.tables(at, facts, reach))
     lookups = access.lookups(facts, at)
     found: access.Attributes = {}
     if (lookups or by_row) and facts.user is not None:
