@@ -69,9 +69,10 @@ def untold(ways: Iterable[Way]) -> str | None:
     Where the table's own way holds every row, no other is needed to know.
     """
     known = tuple(ways)
-    if any(way.view_id is None and way.rows == RowSet(True) for way in known):
+    why = next((way.uncountable for way in known if way.uncountable), None)
+    if why is None or any(way.view_id is None and way.rows == RowSet(True) for way in known):
         return None
-    return next((way.uncountable for way in known if way.uncountable), None)
+    return why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
