@@ -249,10 +249,11 @@ class Facts(Fact):
     team_ids: tuple[str, ...] = ()
     grants: tuple[GrantFacts, ...] = ()
     """Those of the user and of the user's teams on the workspace, and on the tables here and
-    their views."""
+    their views. One on no id at all stands in where there is none."""
     named: tuple[str, ...] = ()
     """The live tables that the request comes to: those requested, those of the requested task and
-    project's tasks, and those that tool messages of the conversation's tail ran over."""
+    project's tasks, and those that tool messages of the conversation's tail ran over. No id at
+    all stands in for one that is not there."""
     view: ViewHead | None = None
     """The requested view, of a live table."""
     tables: tuple[TableFacts, ...] = ()

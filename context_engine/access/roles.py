@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from context_engine.facts import AgentFacts, Facts, FieldPermissionFacts, GrantFacts
+from context_engine.facts import AgentFacts, Facts, FieldPermissionFacts
 from context_engine.models.sections import Role
 
 RANK: dict[Role, int] = {
     "none": 0, "viewer": 1, "commenter": 2, "editor": 3, "builder": 4, "admin": 5,
 }  # fmt: skip
 """The order of roles."""
+
+_RANK_OF = RANK.__getitem__
 
 TableRole = Literal["viewer", "commenter", "editor", "builder", "admin"]
 """A role that lets its holder in."""
@@ -32,18 +34,9 @@ def higher(a: Role, b: Role) -> Role:
 
 def granted(facts: Facts, scope_type: str, scope_id: str) -> Role | None:
     """The role granted at one scope: the user's own, else the highest of the teams'."""
-    here = [g for g in facts.grants if (g.scope_type, g.scope_id) == (scope_type, scope_id)]
-    own = [g.role for g in here if g.subject_type == "user"]
-    if own:
-        return own[0]
-    return _highest(g for g in here if g.subject_type == "team")
-
-
-def _highest(grants: Iterable[GrantFacts]) -> Role | None:
-    found: Role | None = None
-    for grant in grants:
-        found = grant.role if found is None else higher(found, grant.role)
-    return found
+    here = [g for g in facts.grants if g.scope_id == scope_id and g.scope_type == scope_type]
+    own = next((g.role for g in here if g.subject_type == "user"), None)
+    return own if own is not None else max((g.role for g in here), key=_RANK_OF, default=None)
 
 
 def in_workspace(facts: Facts, workspace_id: str) -> Role:
