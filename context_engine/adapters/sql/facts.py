@@ -43,9 +43,11 @@ _AROUND_VIEW = """
 """The table whose name may be told because of a view: no coordinate names it."""
 
 _NAMED = """wanted LEFT JOIN LATERAL (
-            SELECT id, position FROM tables
+            SELECT id, position FROM (
+                SELECT * FROM tables WHERE id >= wanted.id ORDER BY id LIMIT 1) nearest
             WHERE id = wanted.id AND workspace_id = :workspace_id AND NOT trashed OFFSET 0) t
         ON true"""
+"""A row is read in any case: of a table that is missing the one that follows."""
 
 _HELD = """
         SELECT subject_type, subject_id, scope_type, scope_id, role, view_of
