@@ -20,6 +20,7 @@ from context_engine.facts import (
     TaskFacts,
     ViewHead,
 )
+from context_engine.keys import Coordinates
 from tests.support.facts import (
     USER,
     agent,
@@ -225,7 +226,7 @@ def test_a_granted_view_that_shows_no_field_is_out_of_sight() -> None:
 
 
 def reached(facts: Facts, **more: Any) -> tuple[str, ...]:
-    return access.reach(facts.model_copy(update=more), "w")
+    return access.reach(facts.model_copy(update=more), Coordinates("w", "u"))
 
 
 def test_a_right_leads_into_the_tables_that_are_read() -> None:
