@@ -13,8 +13,6 @@ RANK: dict[Role, int] = {
 }  # fmt: skip
 """The order of roles."""
 
-_RANK_OF = RANK.__getitem__
-
 TableRole = Literal["viewer", "commenter", "editor", "builder", "admin"]
 """A role that lets its holder in."""
 
@@ -35,8 +33,10 @@ def higher(a: Role, b: Role) -> Role:
 def granted(facts: Facts, scope_type: str, scope_id: str) -> Role | None:
     """The role granted at one scope: the user's own, else the highest of the teams'."""
     here = [g for g in facts.grants if g.scope_id == scope_id and g.scope_type == scope_type]
-    own = next((g.role for g in here if g.subject_type == "user"), None)
-    return own if own is not None else max((g.role for g in here), key=_RANK_OF, default=None)
+    own = [g.role for g in here if g.subject_type == "user"]
+    if own or not here:
+        return own[0] if own else None
+    return max((g.role for g in here), key=RANK.__getitem__)
 
 
 def in_workspace(facts: Facts, workspace_id: str) -> Role:

@@ -361,6 +361,36 @@ def test_a_link_in_a_link_is_followed_from_the_linked_row() -> None:
     )
 
 
+@pytest.mark.parametrize("under", ["not", "any", "any within all", "link"])
+def test_a_link_is_asked_of_each_row_where_no_index_finds_it(under: str) -> None:
+    """By keys alone, and so is what the condition asks of the linked row."""
+    inner = policy.All(all=(BOUND, A))
+    link = policy.LinkedAny(linked_any=policy.LinkedIn(field="l", table="x", pred=inner))
+    asked = (
+        "EXISTS (SELECT FROM links WHERE links.field_id = 'l'::text"
+        " AND links.from_record_id = records.id AND (SELECT records.table_id = 'x'::text"
+        f" AND records.deleted_at IS NULL AND ({MINE} AND {ASKED})"
+        " FROM records WHERE records.id = links.to_record_id) OFFSET 0)"
+    )
+    pred, sql = {
+        "not": (policy.Not(not_=link), f"(NOT {asked})"),
+        "any": (policy.Any_(any=(A, link)), f"({MINE} OR {asked})"),
+        "any within all": (
+            policy.All(all=(B, policy.Any_(any=(link, A)))),
+            f"({THEIRS} AND ({MINE} OR {asked}))",
+        ),
+        "link": (
+            policy.Not(not_=policy.LinkedAny(linked_any=policy.LinkedIn(
+                field="m", table="t", pred=link))),
+            "(NOT EXISTS (SELECT FROM links WHERE links.field_id = 'm'::text"
+            " AND links.from_record_id = records.id AND (SELECT records.table_id = 't'::text"
+            f" AND records.deleted_at IS NULL AND {asked}"
+            " FROM records WHERE records.id = links.to_record_id) OFFSET 0))",
+        ),
+    }[under]  # fmt: skip
+    assert written(pred) == sql
+
+
 def test_an_operand_that_is_not_resolved_is_refused() -> None:
     """Access has resolved them all before."""
     mine = policy.parse({"cmp": {"ref": "field:f", "op": "eq", "operand": {"user": "id"}}})
