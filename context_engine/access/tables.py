@@ -139,9 +139,9 @@ class Tables:
         )
 
     def _why_not(self, table_id: str) -> str:
-        """For operators. Whose facts were not read, for want of a right, counts as missing. All is
-        asked of any: a table out of sight takes no more time than one that is missing."""
+        """For operators. Whose facts were not read, for want of a right, counts as missing."""
         facts, agents = self._run.facts, self._agents
+        # All is asked of any: one out of sight takes no more time than one that is missing.
         let, held = let_in(agents, table_id), held_on(facts, self._run.at.workspace_id, table_id)
         if table_id not in facts.named and table_id not in self._run.tables:
             return "missing or trashed"
