@@ -233,7 +233,8 @@ class VisibleScope(_Visible):
     until: datetime | None = None
     """When a date that a count depends on turns; nothing made of this may outlive it."""
     made: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was made of this very object, kept as long as it is. A copy with changes has none."""
+    """What was made of this very object, kept as long as it is. A copy with changes has none, but
+    one with another dialogue has the same: nothing is made of that."""
 
 
 def rights_of(scope: VisibleScope, table_ids: Iterable[str]) -> dict[str, str]:

@@ -141,6 +141,7 @@ def test_the_dialogue_is_no_part_of_a_decision() -> None:
     heard = decide(PLAIN.model_copy(update={"conversation": talk}), at)
     assert heard.conversation is not None
     assert heard.tables[0] is first.tables[0]
+    assert heard.made is first.made
     assert decide(PLAIN).conversation is None
     with pytest.raises(NotFound):
         decide(PLAIN, at)

@@ -41,9 +41,9 @@ def cmp(ref: str, op: str, operand: Any = None) -> policy.Pred:
     return policy.Cmp(cmp=policy.Comparison(ref=ref, op=op, operand=given))
 
 
-def written(pred: policy.Pred) -> str:
+def written(pred: policy.Pred, *, by_row: bool = False) -> str:
     """The condition, with every value where it is bound; each is bound somewhere."""
-    binds = Binds()
+    binds = Binds(by_row=by_row)
     text = predicate_sql(pred, binds)
     placed = {int(n) for n in re.findall(r"\$(\d+)", text)}
     assert placed == set(range(1, len(binds.values) + 1))
@@ -362,8 +362,9 @@ def test_a_link_in_a_link_is_followed_from_the_linked_row() -> None:
 
 
 @pytest.mark.parametrize("under", ["not", "any", "any within all", "link"])
-def test_a_link_is_asked_of_each_row_where_no_index_finds_it(under: str) -> None:
-    """By keys alone, and so is what the condition asks of the linked row."""
+def test_a_link_is_asked_of_each_row_where_that_is_wanted(under: str) -> None:
+    """By keys alone, and so is what the condition asks of the linked row; where an index may find
+    the rows, it is not."""
     inner = policy.All(all=(BOUND, A))
     link = policy.LinkedAny(linked_any=policy.LinkedIn(field="l", table="x", pred=inner))
     asked = (
@@ -388,7 +389,9 @@ def test_a_link_is_asked_of_each_row_where_no_index_finds_it(under: str) -> None
             " FROM records WHERE records.id = links.to_record_id) OFFSET 0))",
         ),
     }[under]  # fmt: skip
-    assert written(pred) == sql
+    assert written(pred, by_row=True) == sql
+    assert "EXISTS" not in written(pred)
+    assert written(link, by_row=True) == written(link)
 
 
 def test_an_operand_that_is_not_resolved_is_refused() -> None:

@@ -128,10 +128,8 @@ def _cost(pred: policy.Pred) -> int:
 def _linked(linked: policy.Linked, binds: Binds, *, indexed: bool) -> str:
     """Inside, `records` is the linked row.
 
-    Where all rows must pass, nothing in there asks for the one at hand, so that the server may
-    start from the linked rows that pass. Elsewhere it goes from row to row in any case, and asks
-    of each by keys alone: a plan for that is made in no time, most often it is not asked, and rows
-    are looked at no further than they are counted.
+    Nothing in there asks for the one at hand, so that the server may start from the linked rows
+    that pass, or look through them once: unless it is to ask row by row.
     """
     field = binds.text(linked.field)
     if isinstance(linked, policy.LinkedIn):
@@ -141,9 +139,12 @@ def _linked(linked: policy.Linked, binds: Binds, *, indexed: bool) -> str:
             "(SELECT tables.id FROM fields JOIN tables ON tables.id = fields.linked_table_id"  # noqa: S608 - bound
             f" AND NOT tables.trashed WHERE fields.id = {field})"
         )
-    live = f"records.table_id = {table} AND records.deleted_at IS NULL"
-    passes = f"{live} AND {predicate_sql(linked.pred, binds, indexed=indexed)}"
-    if not indexed:
+    by_row = binds.by_row and not indexed
+    passes = (
+        f"records.table_id = {table} AND records.deleted_at IS NULL"
+        f" AND {predicate_sql(linked.pred, binds, indexed=not by_row)}"
+    )
+    if by_row:
         return (
             f"EXISTS (SELECT FROM links WHERE links.field_id = {field}"  # noqa: S608 - bound
             f" AND links.from_record_id = records.id AND (SELECT {passes}"
