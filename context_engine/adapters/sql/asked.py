@@ -13,8 +13,8 @@ from context_engine.adapters.sql.row_counts import Rows, SharedRows, limited, ro
 from context_engine.adapters.sql.rows import live_rows
 from context_engine.adapters.sql.view_filters import view_filter_sql
 
-LONG = "took long"
-"""Noted with a scope when its counts did."""
+LONG, TWICE = "took long", 2
+"""Noted with a scope: how often running its counts did."""
 
 CLOSED = "done"
 """Status of a task that is not open any more."""
@@ -51,9 +51,20 @@ def at_once(scope: VisibleScope, cap: int) -> AtOnce:
 
 
 def took_long(scope: VisibleScope) -> bool:
-    """Whether the counts of a scope are known to look at many rows: then they are asked for by a
-    statement that takes longer to plan (`Binds.by_row`)."""
-    return LONG in scope.made
+    """Whether the counts of a scope look at many rows: they took long twice running. Then they are
+    asked for by a statement that takes longer to plan (`Binds.by_row`)."""
+    return _times_long(scope) >= TWICE
+
+
+def note_time(scope: VisibleScope, *, long: bool) -> None:
+    """Once may have been the machine's fault."""
+    if not took_long(scope):
+        scope.made[LONG] = _times_long(scope) + 1 if long else 0
+
+
+def _times_long(scope: VisibleScope) -> int:
+    times = scope.made.get(LONG, 0)
+    return times if isinstance(times, int) else 0
 
 
 def _wanted(scope: VisibleScope, cap: int) -> Queries:
