@@ -125,6 +125,7 @@ async def test_while_a_proof_stands_nobody_waits_for_the_next_look() -> None:
     store.held.set()
     looking = watch._looking
     assert looking is not None
+    assert looking.get_name() == "liveness"
     await looking
     assert await watch.proven() is None
 

@@ -69,7 +69,8 @@ def test_a_token_is_proven_by_what_stands_at_or_beyond_it(token: Token, expected
 
 
 def test_a_mark_that_found_nothing_proves_nothing() -> None:
-    assert tokens.of_mark(Marked("w", None, Reign("r"), None)) == Unproven("")
+    for epoch, clock in ((None, None), (Epoch("e"), None), (None, 7)):
+        assert tokens.of_mark(Marked("w", epoch, Reign("r"), clock)) == Unproven("")
     assert tokens.of_mark(Marked("w", Epoch("e"), Reign("r"), 7)) == HERE
 
 
