@@ -91,8 +91,10 @@ async def test_a_conversation_is_a_scope_where_there_is_no_session() -> None:
 async def test_a_session_that_keeps_what_the_request_says_needs_no_other_look() -> None:
     """But the context that it was answered with before is told."""
     cache = ScriptedCache([seen(SessionRecord(kept(OWN.at), "last"), **BOTH)])
+    before = time.monotonic()
     looked = await first(cache)
     assert len(cache.looks) == 1
+    assert before <= looked.at <= cache.looked_at[0]
     assert (looked.asked.last_hash, looked.asked.effective) == ("last", OWN)
     assert looked.seen is cache.finds[0]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +46,13 @@ def test_what_nobody_was_given_is_refused_and_named(text: str) -> None:
     with pytest.raises(InvalidRequest, match="is no token") as refused:
         tokens.parse(text)
     assert refused.value.field == "options.after"
+
+
+def test_a_number_has_so_many_digits_at_most() -> None:
+    """So many fit where offsets and clocks are kept, which is far beyond any."""
+    assert tokens.parse(f"mark:w:e:r:{'9' * 18}") == replace(HERE, clock=10**18 - 1)
+    with pytest.raises(InvalidRequest):
+        tokens.parse(f"mark:w:e:r:{'9' * 19}")
 
 
 @pytest.mark.parametrize(
