@@ -21,7 +21,7 @@ from context_engine.ports import Epoch, Place, Reign, SessionRecord
 from context_engine.rendering import denied
 from context_engine.repository import BYPASSED, names_of
 from context_engine.tokens import AppliedMark, Published, Unproven
-from tests.support.scripted import NOW_MS, REIGN, ScriptedCache, over, seen, stored
+from tests.support.scripted import REIGN, ScriptedCache, over, seen, stored
 
 LIMITS = Limits(messages=7, compression_chars=900)
 HOW = Rendering("zh", "Asia/Tokyo", 7, 900)
@@ -53,13 +53,10 @@ SCOPE = keys.scope_of("w", "u", "s", None)
 
 
 async def first(
-    cache: ScriptedCache,
-    options: Options = DEFAULTS,
-    liveness: Any = None,
-    of: ContextBuildInput | None = None,
+    cache: ScriptedCache, options: Options = DEFAULTS, liveness: Any = None, of: Any = None
 ) -> Looked:
-    looking = Looking(over(cache)[0], LIMITS, liveness or Assumed())
-    return await looking.first(of or request(), options, "request", "trace")
+    by = Looking(over(cache)[0], LIMITS, liveness or Assumed())
+    return await by.first(of or request(), options, "request", "trace")
 
 
 # -- names and looks ---------------------------------------------------------------------------
@@ -83,8 +80,7 @@ async def test_the_first_look_takes_the_requests_own_coordinates(strict: bool) -
 
 
 async def test_a_conversation_is_a_scope_where_there_is_no_session() -> None:
-    cache = ScriptedCache()
-    await first(cache, of=request(sessionId=None, conversationId="c"))
+    await first(cache := ScriptedCache(), of=request(sessionId=None, conversationId="c"))
     assert cache.looks[0].scope == keys.scope_of("w", "u", None, "c")
 
 
@@ -127,15 +123,14 @@ async def test_whoever_wants_it_fresh_needs_the_session_alone() -> None:
     assert looked.asked.effective.inherited == ("project_id",)
 
 
-async def test_a_cache_that_is_away_is_asked_once() -> None:
-    cache = ScriptedCache(away=True)
-    looked = await first(cache)
+async def test_a_cache_that_is_away_finds_nothing() -> None:
+    looked = await first(ScriptedCache(away=True))
     assert (looked.seen, looked.whole) == (None, None)
     assert looked.asked.remarks.said == ["cache away while reading: redis"]
 
 
 async def test_another_look_is_by_the_same_names() -> None:
-    """Which assume nothing any more, and at its own time."""
+    """Which assume nothing any more."""
     cache = ScriptedCache()
     looking = Looking(over(cache)[0], LIMITS, Assumed())
     looked = await looking.first(request(), DEFAULTS, None, None)
@@ -251,4 +246,3 @@ async def test_where_there_are_no_marks_there_is_nothing_to_judge() -> None:
     looked = await first(cache, Options(after=(APPLIED,), max_age_ms=0), Proofs([LIVE]))
     assert looked.seen is cache.finds[0]
     assert looked.asked.remarks.said == []
-    assert cache.finds[0].now_ms == NOW_MS
