@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from hashlib import sha1
@@ -100,6 +100,21 @@ def unavailable(error: RedisError) -> Unavailable:
     return kind("redis", f"{type(error).__name__}: {error}")
 
 
+def packed(commands: Iterable[Command]) -> bytes:
+    """Commands as the protocol writes them. A fill has a thousand arguments, for each of which the
+    client would join anew what it has written so far."""
+    return b"".join(part for command in commands for part in _parts(command))
+
+
+def _parts(command: Command) -> Iterator[bytes]:
+    name, *args = command
+    words = [*str(name).split(), *args]
+    yield b"*%d\r\n" % len(words)
+    for word in words:
+        text = word if isinstance(word, bytes) else str(word).encode()
+        yield b"$%d\r\n%b\r\n" % (len(text), text)
+
+
 class Link:
     """Sends commands to the store in one round trip, within `timeout` seconds, retry included."""
 
@@ -140,8 +155,7 @@ class Link:
         """
         connection = await self._take()
         try:
-            packed = connection.pack_commands(commands)
-            await connection.send_packed_command(packed, check_health=False)
+            await connection.send_packed_command(packed(commands), check_health=False)
             replies = [await _reply(connection) for _ in commands]
         except BaseException:
             await connection.disconnect(nowait=True)
