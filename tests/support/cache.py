@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from typing import Any
 
 from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
 
 from context_engine import keys
 from context_engine.adapters.memory import MemoryCache
@@ -30,9 +32,10 @@ TABLE = keys.schema("t1")
 OTHER_TABLE = keys.schema("t2")
 
 
-def settings() -> Settings:
+def settings(**more: Any) -> Settings:
     """With a bound that a machine at its limit does not reach."""
-    return Settings(tag_secret="a secret for the tests only", redis_timeout_seconds=5.0)
+    given = {"tag_secret": "a secret for the tests only", "redis_timeout_seconds": 5.0, **more}
+    return Settings.model_validate(given)
 
 
 def scope(user: str = "u1", session: str | None = "s1", workspace: str = WORKSPACE) -> Scope:
@@ -149,10 +152,13 @@ class MemoryStore(Store):
 
 
 class RedisStore(Store):
-    def __init__(self, url: str) -> None:
+    redis: Any
+
+    def __init__(self, url: str, **more: Any) -> None:
         self.url = url
-        self.redis = Redis.from_url(url, protocol=2)
-        self.cache: RedisCache = RedisCache(url, settings())
+        client = RedisCluster if more.get("redis_cluster") else Redis
+        self.redis = client.from_url(url, protocol=2)
+        self.cache: RedisCache = RedisCache(url, settings(**more))
         self.liveness = self.cache.liveness
 
     async def close(self) -> None:
@@ -160,7 +166,7 @@ class RedisStore(Store):
         await self.redis.aclose()
 
     async def flush(self) -> None:
-        await self.redis.flushdb()
+        await self.redis.flushdb()  # of a cluster: of every primary
 
     async def lose_marks(self, workspace_id: str) -> None:
         assert await self.redis.delete(keys.marks_name(workspace_id)) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from hashlib import sha1
@@ -20,11 +20,14 @@ from redis.exceptions import (
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
+    RedisClusterException,
     RedisError,
     ResponseError,
+    TryAgainError,
 )
 
-from context_engine.adapters.redis.batch import Command, Reply
+from context_engine.adapters.redis.batch import Batcher, Command, Reply
+from context_engine.adapters.redis.servers import Server
 from context_engine.errors import Unavailable
 
 ScriptName = Literal["look", "fill", "mark", "found", "memory", "pulse", "renew", "proofs", "tally"]
@@ -42,6 +45,10 @@ class Foreign(Unavailable):
     """Something of another kind lies under a name of ours."""
 
 
+class Moving(Unavailable):
+    """Keys of one command are on both sides of a move, or some are nowhere; one alone never is."""
+
+
 @lru_cache(maxsize=1)
 def scripts() -> dict[ScriptName, tuple[str, str]]:
     """SHA-1 (the server's name for it) and text of every script."""
@@ -55,6 +62,11 @@ def scripts() -> dict[ScriptName, tuple[str, str]]:
         name: (sha1(text.encode(), usedforsecurity=False).hexdigest(), text)
         for name, text in texts.items()
     }
+
+
+def loading() -> list[Command]:
+    """The commands that give a server every script."""
+    return [("SCRIPT LOAD", text) for _, text in scripts().values()]
 
 
 def connect(url: str, timeout: float) -> Redis:
@@ -85,7 +97,7 @@ async def bounded(seconds: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(seconds):
             yield
-    except RedisError as error:
+    except (RedisError, RedisClusterException) as error:
         raise unavailable(error) from error
     except TimeoutError as error:
         raise Unavailable("redis", f"no answer within {seconds:g} s") from error
@@ -93,20 +105,60 @@ async def bounded(seconds: float) -> AsyncIterator[None]:
         raise Unavailable("redis", f"{type(error).__name__}: {error}") from error
 
 
-def unavailable(error: RedisError) -> Unavailable:
-    kind = Full if isinstance(error, OutOfMemoryError) else Unavailable
-    if str(error).startswith("WRONGTYPE"):
+def unavailable(error: RedisError | RedisClusterException) -> Unavailable:
+    kind = Unavailable
+    if isinstance(error, OutOfMemoryError):
+        kind = Full
+    elif isinstance(error, TryAgainError):
+        kind = Moving
+    elif str(error).startswith("WRONGTYPE"):
         kind = Foreign
     return kind("redis", f"{type(error).__name__}: {error}")
+
+
+async def exchange(connection: AbstractConnection, commands: Sequence[Command]) -> list[Reply]:
+    """One round trip; the server's errors stand in their places.
+
+    A connection whose replies were not all read is closed, so that nobody reads them later.
+    """
+    try:
+        packed = connection.pack_commands(commands)
+        await connection.send_packed_command(packed, check_health=False)
+        return [await _reply(connection) for _ in commands]
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
 
 
 class Link:
     """Sends commands to the store in one round trip, within `timeout` seconds, retry included."""
 
+    walks = 1
+    """Through all keys to see each."""
+
     def __init__(self, redis: Redis, timeout: float) -> None:
         self.redis = redis
         self.timeout = timeout
         self._held: AbstractConnection | None = None
+        self._batcher = Batcher(self.send)
+
+    def batcher(self, _name: str) -> Batcher:
+        """The batches of the primary that has this key: of the only one."""
+        return self._batcher
+
+    async def beside(self, _command: Command) -> list[Reply]:
+        """The reply of every other primary: there is none."""
+        return []
+
+    async def servers(self) -> Sequence[Server]:
+        """Every primary."""
+        return [self.redis]
+
+    async def ping(self) -> None:
+        """Raises `Unavailable` where the store does not answer."""
+        [reply] = await self.send([("PING",)])
+        if isinstance(reply, Unavailable):
+            raise reply
 
     async def send(self, commands: list[Command]) -> list[Reply]:
         """A reply for each command, or the `Unavailable` that stands in its place.
@@ -122,7 +174,7 @@ class Link:
                 again = await self._pipeline([commands[i] for i in lost])
                 for i, reply in zip(lost, again, strict=True):
                     replies[i] = reply
-            if any(_deposed(reply) for reply in replies):
+            if any(deposed(reply) for reply in replies):
                 await self.redis.connection_pool.disconnect()
         return [unavailable(r) if isinstance(r, RedisError) else r for r in replies]
 
@@ -134,21 +186,12 @@ class Link:
             return await self._exchange(commands)
 
     async def _exchange(self, commands: list[Command]) -> list[Reply]:
-        """On a connection that is held: the client's own pipeline takes 120 us more each time.
-
-        A connection whose replies were not all read is closed, so that nobody reads them later.
-        """
+        """On a connection that is held: the client's own pipeline takes 120 us more each time."""
         connection = await self._take()
         try:
-            packed = connection.pack_commands(commands)
-            await connection.send_packed_command(packed, check_health=False)
-            replies = [await _reply(connection) for _ in commands]
-        except BaseException:
-            await connection.disconnect(nowait=True)
-            raise
+            return await exchange(connection, commands)
         finally:
             await self._give_back(connection)
-        return replies
 
     async def _take(self) -> AbstractConnection:
         held, self._held = self._held, None
@@ -164,7 +207,7 @@ class Link:
             await self.redis.connection_pool.release(connection)
 
     async def _load(self) -> None:
-        await self._pipeline([("SCRIPT LOAD", text) for _, text in scripts().values()])
+        await self._pipeline(loading())
 
     async def close(self) -> None:
         """Closes the connections; the client opens new ones when used again."""
@@ -179,7 +222,8 @@ async def _reply(connection: AbstractConnection) -> Reply:
         return error
 
 
-def _deposed(reply: Reply) -> bool:
+def deposed(reply: Reply) -> bool:
+    """Whether the server takes no writes any more: its place may be another's by now."""
     if isinstance(reply, ReadOnlyError | BusyLoadingError):
         return True
     return isinstance(reply, ResponseError) and "NOREPLICAS" in str(reply)
