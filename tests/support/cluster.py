@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,6 +104,17 @@ class Cluster:
             views.append(sorted((first, last, node[1]) for first, last, node, *_ in slots))
         return all(view == views[0] for view in views)
 
+    @contextmanager
+    def standing_still(self, number: int) -> Iterator[None]:
+        """A node that takes connections and says nothing. For less than what makes it fail."""
+        pid = self.nodes[number].pid
+        assert pid is not None
+        os.killpg(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(pid, signal.SIGCONT)
+
     def owner(self, name: str) -> int:
         """The number of the primary that has a key at the start."""
         return min(key_slot(name.encode()) * 3 // SLOTS, 2)
@@ -142,3 +155,45 @@ async def cluster_in(directory: Path) -> AsyncIterator[Cluster]:
             await client.aclose()
         for node in made.nodes:
             await node.stop()
+
+
+@dataclass(frozen=True)
+class Move:
+    """A slot on its way from one primary to another, step by step."""
+
+    cluster: Cluster
+    slot: int
+    source: int
+    target: int
+
+    async def whole(self) -> None:
+        await self.begin()
+        await self.carry()
+        await self.end()
+
+    async def begin(self) -> None:
+        """From here on the source sends on what it has not."""
+        source, target = [await self.cluster.id_of(n) for n in (self.source, self.target)]
+        await self._set(self.target, "IMPORTING", source)
+        await self._set(self.source, "MIGRATING", target)
+
+    async def carry(self, *names: str) -> None:
+        """These keys, or all that are left."""
+        client, node = self.cluster.clients[self.source], self.cluster.nodes[self.target]
+        found = names or await client.execute_command("CLUSTER", "GETKEYSINSLOT", self.slot, 10_000)
+        if found:
+            await client.execute_command(
+                *("MIGRATE", HOST, node.port, "", 0, 5_000, "REPLACE", "AUTH", PASSWORD),
+                *("KEYS", *found),
+            )
+
+    async def end(self) -> None:
+        target = await self.cluster.id_of(self.target)
+        for number in (self.target, self.source):
+            await self._set(number, "NODE", target)
+        await self.cluster.agreed()
+
+    async def _set(self, number: int, what: str, id: str) -> None:
+        await self.cluster.clients[number].execute_command(
+            "CLUSTER", "SETSLOT", self.slot, what, id
+        )

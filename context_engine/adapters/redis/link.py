@@ -107,6 +107,12 @@ async def bounded(seconds: float) -> AsyncIterator[None]:
 
 def unavailable(error: RedisError | RedisClusterException) -> Unavailable:
     kind = Unavailable
+    if "Cluster mode is not enabled" in str(error):
+        return Unavailable(
+            "redis",
+            "not a node of a cluster, or its user may not ask for CLUSTER SLOTS; without a"
+            " cluster leave CONTEXT_REDIS_CLUSTER out",
+        )
     if isinstance(error, OutOfMemoryError):
         kind = Full
     elif isinstance(error, TryAgainError):
