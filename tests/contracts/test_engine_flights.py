@@ -15,8 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from context_engine import keys
 from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.sql import tables as t
+from context_engine.asked import Asked
 from context_engine.engine import Answer, ContextEngine, Options
 from context_engine.errors import NotFound, Unavailable
+from context_engine.looking import Looked
 from context_engine.models import AgentContext, ContextBuildInput
 from context_engine.ports import Domain, DomainReads
 from context_engine.tokens import Unproven
@@ -251,9 +253,9 @@ async def test_no_demand_is_met_by_a_build_without_it(
     look, keep = engine._looking.first, engine._keeper.evidence
     looked, answer_it, keep_it = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def first(asked: Any, options: Options, *ids: Any) -> Any:
-        found = await look(asked, options, *ids)
-        if options == demand:
+    async def first(asked: Asked) -> Looked:
+        found = await look(asked)
+        if asked.options == demand:
             looked.set()
             await answer_it.wait()
         return found

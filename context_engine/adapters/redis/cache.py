@@ -105,7 +105,12 @@ class RedisCache:
         try:
             return bool(await self._ask(command))
         except Full:
+            for entry in entries[-1:]:
+                await self.release(entry.name)
             return False
+
+    async def release(self, whole: str) -> None:
+        await self._ask(("UNLINK", keys.lead_name(whole)))
 
     async def found(self, workspace_id: str, session: SessionWrite | None = None) -> None:
         command = packs.found(workspace_id, _epoch(), session, self._life_ms)
