@@ -15,7 +15,6 @@ from context_engine.ports import Entry, Moment, Seen
 from context_engine.rendering import answered, denial
 from context_engine.repository import ContextRepository, Names, Remarks, names_of
 
-
 PLAIN = Options()
 """Other options may leave what another stores unread: these neither lead nor wait."""
 
