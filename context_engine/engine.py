@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Hashable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
-from typing import Any
 from uuid import uuid4
 
 from context_engine import access
@@ -30,6 +29,9 @@ __all__ = ["Answer", "ContextEngine", "Options", "moment_of"]
 
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Waits between attempts while a part is away; the last repeats until the build's bound."""
+
+Ids = tuple[str | None, str | None]
+"""Of the request and of its trace."""
 
 
 class ContextEngine:
@@ -69,21 +71,16 @@ class ContextEngine:
         when the database or the evidence store stays away for the whole of the build's bound.
         """
         arrived, name, bypass = time.monotonic(), flight_name(request, options), False
-
-        def fly(flight: Flight[Answer]) -> Coroutine[Any, Any, Answer]:
-            return self._fly(
-                flight, self._looking.asked(request, options, request_id, trace_id), bypass
-            )
-
-        flight = self._flights.under_way(name) or self._flights.begin(name, fly)
+        ids = request_id, trace_id
+        flight = self._joined(name, request, options, ids, bypass)
         if flight.read_at is not None and await self.liveness.proven() is None:
             # What is proven only later may answer who arrives later: this request is built for.
             bypass, name = True, (name, "past the cache")
-            flight = self._flights.under_way(name) or self._flights.begin(name, fly)
+            flight = self._joined(name, request, options, ids, bypass)
         try:
             await flight.ended()
             while not flight.serves(arrived):
-                flight = self._flights.under_way(name) or self._flights.begin(name, fly)
+                flight = self._joined(name, request, options, ids, bypass)
                 await flight.ended()
             return flight.answer()
         finally:
@@ -94,6 +91,16 @@ class ContextEngine:
     def tally(self) -> Tally:
         """What it answered since it was made."""
         return Tally(self._answers, self._bypassed)
+
+    def _joined(
+        self, name: Hashable, request: ContextBuildInput, options: Options, ids: Ids, bypass: bool
+    ) -> Flight[Answer]:
+        """The flight of that name, which begins here if there is none."""
+        flight = self._flights.under_way(name)
+        if flight is not None:
+            return flight
+        asked = self._looking.asked(request, options, *ids)
+        return self._flights.begin(name, lambda flight: self._fly(flight, asked, bypass))
 
     async def _fly(self, flight: Flight[Answer], asked: Asked, bypass: bool) -> Answer:
         """Looks, as long as another process leads again and again, and builds what is not there."""

@@ -39,7 +39,7 @@ def pauses() -> Iterator[float]:
 class Flight(Generic[Answer]):
     """An answer on its way, for as long as anybody waits for it."""
 
-    __slots__ = ("_waiters", "bypassed", "read_at", "task")
+    __slots__ = ("_waiters", "_waiting", "bypassed", "read_at", "task")
 
     task: asyncio.Task[Answer]
 
@@ -48,7 +48,8 @@ class Flight(Generic[Answer]):
         """Just before the clock was last read, by this process's monotonic clock; None: not yet."""
         self.bypassed = False
         """Its answer came past the cache."""
-        self._waiters: dict[asyncio.Future[None], None] = {}
+        self._waiting = 0
+        self._waiters: list[asyncio.Future[None]] = []
 
     def serves(self, arrived: float) -> bool:
         """Whether its answer may be given to a request that arrived then."""
@@ -60,12 +61,13 @@ class Flight(Generic[Answer]):
             return
         # One for each: whoever is cancelled cancels what it waits for.
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters[waiter] = None
+        self._waiters.append(waiter)
+        self._waiting += 1
         try:
             await waiter
         except asyncio.CancelledError:
-            del self._waiters[waiter]
-            if not self._waiters:
+            self._waiting -= 1
+            if not self._waiting:
                 self.task.cancel()
                 await asyncio.wait((self.task,))  # its connections are given back first
             raise

@@ -107,6 +107,10 @@ class Store(ABC):
         """The marks are lost and the entries stay."""
 
     @abstractmethod
+    async def lose_any(self, number: int) -> str | None:
+        """One key is lost, whichever it is, as a store at its limit may have it; its name."""
+
+    @abstractmethod
     async def put_under_another_reign(self, name: str) -> None:
         """The entry was filled on another server."""
 
@@ -134,6 +138,16 @@ class MemoryStore(Store):
 
     async def lose_marks(self, workspace_id: str) -> None:
         del self.cache.marks[workspace_id]
+
+    async def lose_any(self, number: int) -> str | None:
+        held: list[dict[str, Any]] = [self.cache.marks, self.cache.entries, self.cache.sessions]
+        held += [self.cache._indexes, self.cache._leads]
+        names = sorted((name, i) for i, kept in enumerate(held) for name in kept)
+        if not names:
+            return None
+        name, i = names[number % len(names)]
+        del held[i][name]
+        return name
 
     async def put_under_another_reign(self, name: str) -> None:
         self.cache.entries[name].reign = Reign("another server")
@@ -170,6 +184,13 @@ class RedisStore(Store):
 
     async def lose_marks(self, workspace_id: str) -> None:
         assert await self.redis.delete(keys.marks_name(workspace_id)) == 1
+
+    async def lose_any(self, number: int) -> str | None:
+        names = sorted([name async for name in self.redis.scan_iter()])
+        if not names:
+            return None
+        await self.redis.delete(name := names[number % len(names)])
+        return str(name.decode())
 
     async def put_under_another_reign(self, name: str) -> None:
         assert await self.redis.hset(name, "r", "another server") == 0
