@@ -18,9 +18,10 @@ from redis.exceptions import ResponseError
 from context_engine import keys
 from context_engine.adapters.redis import packs
 from context_engine.adapters.redis.batch import Command, Reply
-from context_engine.adapters.redis.cluster import ClusterLink, connect_cluster, key_of
+from context_engine.adapters.redis.clients import connect, connect_cluster
+from context_engine.adapters.redis.cluster import ClusterLink, key_of
 from context_engine.adapters.redis.evict import Eviction
-from context_engine.adapters.redis.link import Full, Link, bounded, connect
+from context_engine.adapters.redis.link import Full, Link, bounded
 from context_engine.adapters.redis.liveness import RedisLiveness
 from context_engine.adapters.redis.servers import Server
 from context_engine.errors import Unavailable

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from redis.asyncio.cluster import ClusterNode, RedisCluster
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import (
     AskError,
     ClusterDownError,
@@ -46,23 +44,6 @@ REDIRECTIONS: Final = 5
 
 MOVING_SECONDS: Final = 0.02
 """How long a command waits that found its keys on two sides of a move."""
-
-
-def connect_cluster(url: str, timeout: float) -> RedisCluster:
-    """A client of the cluster to which the node at `url` belongs; connects when first used.
-
-    Bounds as of `link.connect`. A slot without an owner makes its own keys unavailable, no others.
-    """
-    return RedisCluster.from_url(
-        url,
-        protocol=2,
-        decode_responses=False,
-        socket_timeout=None,
-        socket_connect_timeout=timeout,
-        retry=Retry(NoBackoff(), 0),
-        health_check_interval=0,
-        require_full_coverage=False,
-    )
 
 
 class ClusterLink:
@@ -116,13 +97,18 @@ class ClusterLink:
         `TOPOLOGY_SECONDS`.
         """
         async with bounded(self.timeout):
-            await self._fresh_topology()
-            nodes = self.redis.get_primaries()
-            replies = await asyncio.gather(*(self._loaded(node, command) for node in nodes))
+            replies = await self._everywhere(command)
+            if any(map(_lost, replies)):
+                replies = await self._everywhere(command)
         for reply in replies:
             if isinstance(reply, RedisError):
                 raise unavailable(reply)
-        return list(replies)
+        return replies
+
+    async def _everywhere(self, command: Command) -> list[Reply]:
+        await self._fresh_topology()
+        nodes = self.redis.get_primaries()
+        return await asyncio.gather(*(self._loaded(node, command) for node in nodes))
 
     async def ping(self) -> None:
         """Raises `Unavailable` where a primary does not answer."""
@@ -182,6 +168,9 @@ class ClusterLink:
             try:
                 replies = await exchange(connection, commands)
             finally:
+                if self.redis.get_node(node_name=node.name) is not node:
+                    # It has left the cluster meanwhile: nobody else would close this.
+                    await connection.disconnect(nowait=True)
                 node.release(connection)
         except asyncio.CancelledError:
             self._doubted.add(node.name)

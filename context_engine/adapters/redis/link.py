@@ -10,10 +10,8 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import Final, Literal, get_args
 
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import (
     BusyLoadingError,
     ConnectionError,
@@ -32,9 +30,6 @@ from context_engine.errors import Unavailable
 
 ScriptName = Literal["look", "fill", "mark", "found", "memory", "pulse", "renew", "proofs", "tally"]
 SCRIPTS: Final[tuple[ScriptName, ...]] = get_args(ScriptName)
-
-CONNECTIONS = 4
-"""Batches hold one; the rest is for walks over many keys."""
 
 
 class Full(Unavailable):
@@ -67,28 +62,6 @@ def scripts() -> dict[ScriptName, tuple[str, str]]:
 def loading() -> list[Command]:
     """The commands that give a server every script."""
     return [("SCRIPT LOAD", text) for _, text in scripts().values()]
-
-
-def connect(url: str, timeout: float) -> Redis:
-    """A client whose every bound is stated; connects when first used.
-
-    `timeout`: seconds for connecting, and for waiting for a connection. Reads and writes have no
-    bound of their own: `Link` bounds the round trip as a whole, where the client's would cost a
-    task for each. One retry, at once, for a connection that the server had closed: every command
-    here may be repeated.
-    """
-    pool = BlockingConnectionPool.from_url(
-        url,
-        protocol=2,
-        decode_responses=False,
-        max_connections=CONNECTIONS,
-        timeout=timeout,
-        socket_timeout=None,
-        socket_connect_timeout=timeout,
-        retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
-        health_check_interval=0,
-    )
-    return Redis.from_pool(pool)
 
 
 @asynccontextmanager
