@@ -95,6 +95,8 @@ def test_names_in_redis_are_a_language_of_their_own() -> None:
     assert keys.index_name("w", keys.rows("t")) == "ctx:{w}:index:rows:t"
     assert keys.sessions_name("w", "u:1") == "ctx:{w}:sessions:u%3A1"
     assert keys.scope_key_in(keys.whole_name(scope, "K")) == scope.key
+    # Beside the proofs, in one slot: renewed and looked at in one call.
+    assert (keys.applied_name(), keys.tally_name()) == ("{live}:applied", "{live}:tally")
 
 
 @pytest.mark.parametrize(
