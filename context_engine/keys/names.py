@@ -74,6 +74,11 @@ def applied_name() -> str:
     return "{live}:applied"
 
 
+def reign_name() -> str:
+    """Who reigns in the store, and since when that is known."""
+    return "{live}:reign"
+
+
 def tally_name() -> str:
     """The hash of what was answered lately, and how much of it past the cache."""
     return "{live}:tally"

@@ -115,6 +115,9 @@ class Marked:
     epoch: Epoch | None
     reign: Reign
     clock: int | None
+    wait_ms: int = 0
+    """How much longer another primary, which this one deposed, may answer as if nothing had been
+    marked. Known of what a writer marked (`create`): it acknowledges nothing before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,8 @@ class ContextCache(Protocol):
         """
 
     async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
-        """Clock + 1 and the marks, in one call. `create`: make the hash where there is none."""
+        """Clock + 1 and the marks, in one call. `create`: make the hash where there is none, as
+        writers do, who are told how long to wait with their answer."""
 
     async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
         """Marks a batch in order, in one round trip, making no hash."""

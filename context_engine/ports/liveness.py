@@ -21,6 +21,9 @@ class Pulse:
     at_ms: int
     reigns: frozenset[Reign]
     """Of every primary: one, but for a cluster."""
+    settled_ms: int = 0
+    """The store's time from which on no primary that was deposed by these answers any more, as if
+    nothing had happened: until then a mark is not acknowledged, and a beat not used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,10 @@ class LivenessStore(Protocol):
     """Where the proofs are kept: beside the marks. Every method raises `Unavailable`."""
 
     async def pulse(self) -> Pulse:
-        """The store's time and its reigns, read together."""
+        """The store's time and its reigns, read together.
+
+        The store remembers when a reign was first seen, by whoever saw it.
+        """
 
     async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
         """Proves for each beat's partition that all is applied until `LIFE_MS` after its pulse.

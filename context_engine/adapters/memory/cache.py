@@ -73,11 +73,15 @@ class MemoryCache:
     """The cache in one process's memory, under a clock of the caller's.
 
     `now`: milliseconds since 1970. `reign` stands for the server's identity; give it another
-    value for another server.
+    value for another server, which is settled after `max_lag_ms`.
     """
 
     def __init__(
-        self, *, ttl_seconds: int = 300, now: Callable[[], int] = system_milliseconds
+        self,
+        *,
+        ttl_seconds: int = 300,
+        max_lag_ms: int = 0,
+        now: Callable[[], int] = system_milliseconds,
     ) -> None:
         self.reign = Reign(secrets.token_hex(20))
         self.marks: dict[str, Marks] = {}
@@ -86,7 +90,7 @@ class MemoryCache:
         self._indexes: dict[str, dict[str, int]] = {}
         self._now, self._life_ms = now, 2 * ttl_seconds * 1000
         self._shed_at = 1_024
-        self.liveness = MemoryLiveness(lambda: self.reign, now)
+        self.liveness = MemoryLiveness(lambda: self.reign, now, max_lag_ms)
 
     def flush(self) -> None:
         """Loses everything, as a store that was emptied."""
@@ -257,7 +261,8 @@ class MemoryCache:
         marks.clock += 1
         marks.marks.update(dict.fromkeys(tags, marks.clock))
         marks.ends_ms = self._now() + self._life_ms
-        return Marked(workspace_id, marks.epoch, self.reign, marks.clock)
+        wait_ms = self.liveness.settles_in() if create else 0
+        return Marked(workspace_id, marks.epoch, self.reign, marks.clock, wait_ms)
 
     async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
         return [await self.mark(workspace, tags, create=False) for workspace, tags in changes]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Self
 
 from redis.asyncio import Redis
@@ -59,7 +60,8 @@ class RedisCache:
         self._life_ms = 2 * settings.cache_ttl_seconds * 1000
         self._single = packs.Single()
         self._looks = packs.Looks(self._life_ms)
-        self.liveness = RedisLiveness(self._ask)
+        self.liveness = RedisLiveness(self._ask, settings.redis_max_lag_seconds)
+        self._max_lag = settings.redis_max_lag_seconds
 
     async def __aenter__(self) -> Self:
         return self
@@ -119,7 +121,10 @@ class RedisCache:
             life_ms=self._life_ms,
             most=MOST_FIELDS,
         )
-        return packs.marked(workspace_id, await self._ask(command))
+        marked = packs.marked(workspace_id, await self._ask(command))
+        if not create:
+            return marked
+        return replace(marked, wait_ms=await self.liveness.settles_in(marked.reign))
 
     async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
         marks = (self.mark(workspace_id, tags, create=False) for workspace_id, tags in changes)
@@ -166,26 +171,41 @@ class RedisCache:
         """
         async with bounded(self._link.timeout):
             server = await self._link.redis.info()
-            unguarded = server.get("connected_slaves", 0) and await self._takes_writes_alone()
+            limits = await self._limits() if server.get("connected_slaves", 0) else None
         if int(str(server["redis_version"]).split(".", 1)[0]) < 7:
             raise Unavailable("redis", "older than 7.0; use Redis 7 or newer, or Valkey")
         if server["role"] != "master":
             raise Unavailable("redis", "this is a replica; give the address of the primary")
-        if unguarded:
-            raise Unavailable(
-                "redis",
-                "replicas are connected, but min-replicas-to-write is 0, so that a primary that"
-                " was cut off would go on answering; set it to 1",
-            )
+        if limits is not None:
+            _guarded(*limits, self._max_lag)
 
-    async def _takes_writes_alone(self) -> bool:
-        """Whether it goes on without its replicas. Hosted stores forbid to ask; they see to it."""
+    async def _limits(self) -> tuple[int, int] | None:
+        """`min-replicas-to-write` and `min-replicas-max-lag`. None where one may not ask: hosted
+        stores forbid it, and see to it themselves."""
         try:
-            limits = await self._link.redis.config_get("min-replicas-to-write")
+            found = await self._link.redis.config_get("min-replicas-*")
         except ResponseError:
-            return False
-        kept = {_text(name): _text(value) for name, value in limits.items()}
-        return kept.get("min-replicas-to-write", "0") == "0"
+            return None
+        kept = {_text(name): int(_text(value)) for name, value in found.items()}
+        return kept.get("min-replicas-to-write", 0), kept.get("min-replicas-max-lag", 0)
+
+
+def _guarded(to_write: int, max_lag: int, waited: float) -> None:
+    """Raises `Unavailable` where a primary that is cut off goes on, or longer than is waited."""
+    if to_write == 0 or max_lag == 0:
+        zero = "to-write" if to_write == 0 else "max-lag"
+        raise Unavailable(
+            "redis",
+            f"replicas are connected, but min-replicas-{zero} is 0, so that a primary that was cut"
+            f" off would go on answering; set it to {1 if to_write == 0 else 10}",
+        )
+    if max_lag > waited:
+        raise Unavailable(
+            "redis",
+            f"min-replicas-max-lag is {max_lag} s, for so long a primary that was cut off goes on"
+            f" answering, but only {waited:g} s are waited out: lower it, or set"
+            f" CONTEXT_REDIS_MAX_LAG_SECONDS to {max_lag}",
+        )
 
 
 def _epoch() -> str:

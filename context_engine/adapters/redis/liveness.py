@@ -11,19 +11,43 @@ from context_engine.adapters.redis.batch import Command, Reply
 from context_engine.liveness import COUNTED_SECONDS, LIFE_MS, SPANS
 from context_engine.ports import Beat, Place, Proof, Proofs, Pulse, Reign, Tally
 
-NOTHING: Final = ("{live}:none",)
-"""A key for scripts that touch none: a cluster sends a call where its keys are."""
+COUNTED_MS: Final = 2_000
+"""A primary counts its replicas once a second, and their lag in whole seconds."""
 
 
 class RedisLiveness:
     """The proofs beside the marks of one primary."""
 
-    def __init__(self, ask: Callable[[Command], Awaitable[Reply]]) -> None:
+    def __init__(self, ask: Callable[[Command], Awaitable[Reply]], max_lag_seconds: float) -> None:
+        """`max_lag_seconds`: as `Settings.redis_max_lag_seconds`."""
         self._ask = ask
+        self._lag_ms = int(max_lag_seconds * 1000) + COUNTED_MS
+        self._known: tuple[Reign, int] | None = None
+        """The last reign, and the earliest time known at which it was settled."""
+        self._settled: Reign | None = None
 
     async def pulse(self) -> Pulse:
-        server, now = await self._ask(packs.call("pulse", NOTHING, ()))
-        return Pulse(now, frozenset({Reign(server.decode())}))
+        command = packs.call("pulse", (keys.reign_name(),), (self._lag_ms,))
+        server, now, settles = await self._ask(command)
+        reign = Reign(server.decode())
+        if self._known is not None and self._known[0] == reign:
+            settles = min(settles, self._known[1])  # the store may have lost its note
+        self._known = reign, settles
+        if settles <= now:
+            self._settled = reign
+        return Pulse(now, frozenset({reign}), settles)
+
+    async def settles_in(self, reign: Reign) -> int:
+        """How many ms longer a primary that `reign` deposed may answer; 0: none does.
+
+        At least one where another reigns by now: what was done under `reign` may be gone.
+        """
+        if reign == self._settled:
+            return 0
+        pulse = await self.pulse()
+        if reign not in pulse.reigns:
+            return 1
+        return max(0, pulse.settled_ms - pulse.at_ms)
 
     async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
         if not beats:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from sqlalchemy import select
@@ -33,8 +33,25 @@ from context_engine.tokens import Unproven, of_mark, text_of
 ACCESS_KINDS = frozenset({"permission-change", "membership"})
 """Kinds whose writer is told when caches may still serve what was before."""
 
+ENFORCE_SECONDS = 5.0
+"""As `Settings.enforce_seconds`."""
+
+MARK_SECONDS = 2.0
+"""How long the one try of a change that does not wait may take."""
+
 RETRY_SECONDS = 0.1
 """Pause between two tries to mark."""
+
+LONGEST_LIFE = timedelta(hours=1)
+"""The longest life of an entry that settings allow."""
+
+CLOCKS = timedelta(seconds=1)
+"""How far two clocks that are slewed may run apart within it."""
+
+FAILED_OVER = (
+    "the store was failed over, and its deposed primary may answer for a while"
+    " (min-replicas-max-lag)"
+)
 
 
 class Marker(Protocol):
@@ -123,11 +140,13 @@ class Writer:
         database: AsyncEngine,
         cache: Marker,
         *,
-        mark_seconds: float = 2.0,
+        enforce_seconds: float = ENFORCE_SECONDS,
+        entry_life: timedelta = LONGEST_LIFE,
         ids_as_given: bool = False,
     ) -> None:
         """As `DomainServices`."""
-        self._database, self._cache, self._mark_seconds = database, cache, mark_seconds
+        self._database, self._cache, self._enforce_seconds = database, cache, enforce_seconds
+        self._gone_seconds = (entry_life + CLOCKS).total_seconds()
         self._ids_as_given = ids_as_given
 
     def id_for(self, given: str | None, actor_id: str, workspace_id: str, *within: str) -> str:
@@ -155,7 +174,7 @@ class Writer:
 
         Raises `Conflict` for a name that is taken or a deadlock
         lost, `Unavailable` when the database is away, and after the commit `NotYetEnforced` for
-        a change of access whose mark does not stand.
+        a change of access that is not enforced in time.
         """
         actor_id = clean_id(actor_id, "actorId")  # it travels with the change, which has bounds
         async with database_faults(), self._database.begin() as connection:
@@ -167,6 +186,8 @@ class Writer:
         tx.tokens = await self._marked(tx.changes)
 
     async def _marked(self, changes: list[AnyChange]) -> tuple[Token, ...]:
+        """Call it after the commit, at once."""
+        committed = _now()
         by_workspace: dict[str, list[AnyChange]] = defaultdict(list)
         for change in changes:
             by_workspace[change.workspace_id].append(change)
@@ -174,7 +195,8 @@ class Writer:
             *(self._token(workspace, its) for workspace, its in by_workspace.items())
         )
         late = [token for token in tokens if isinstance(token, Unmarked)]
-        if late and any(kind_of(change) in ACCESS_KINDS for change in changes):
+        gone = _now() - committed >= self._gone_seconds  # all that was built before the commit
+        if late and not gone and any(kind_of(change) in ACCESS_KINDS for change in changes):
             raise NotYetEnforced(
                 "cache",
                 "the change is committed, but contexts built before it may be served until it is"
@@ -184,20 +206,37 @@ class Writer:
         return tuple(tokens)
 
     async def _token(self, workspace_id: str, changes: list[AnyChange]) -> Token:
-        """Marks once; what changes access tries for its whole time."""
+        """Marks once; what changes access tries until it is enforced, or its time is up.
+
+        A mark that is not settled yet is set again once it would be: who took it may be deposed.
+        """
         tags = frozenset[Tag]().union(*map(tags_touched, changes))
         insist = any(kind_of(change) in ACCESS_KINDS for change in changes)
-        end = asyncio.get_running_loop().time() + self._mark_seconds
+        seconds = min(self._enforce_seconds, self._gone_seconds) if insist else MARK_SECONDS
+        end = _now() + seconds
         while True:
+            pause = RETRY_SECONDS
             try:
                 async with asyncio.timeout_at(end):
-                    return await self._cache.mark(workspace_id, tags, create=True)
-            except (Unavailable, TimeoutError) as fault:
-                reason = fault.message if isinstance(fault, Unavailable) else "no answer in time"
-                left = end - asyncio.get_running_loop().time()
-                if not insist or left <= RETRY_SECONDS:
-                    return Unmarked(workspace_id, changes[-1].change_id, reason)
-            await asyncio.sleep(RETRY_SECONDS)
+                    marked = await self._cache.mark(workspace_id, tags, create=True)
+                if not marked.wait_ms:
+                    return marked
+                reason, pause = FAILED_OVER, max(pause, marked.wait_ms / 1000)
+            except Unavailable as away:
+                reason = away.message
+            except TimeoutError:
+                reason = "no answer in time"
+            left = end - _now()
+            if insist and pause < left:
+                await asyncio.sleep(pause)
+                continue
+            if insist and seconds == self._gone_seconds:
+                await asyncio.sleep(left)
+            return Unmarked(workspace_id, changes[-1].change_id, reason)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 async def lock_workspace(
