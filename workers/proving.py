@@ -121,7 +121,9 @@ class Prover:
         if pulse.at_ms < pulse.settled_ms and pulse.reigns != self._unsettled:
             self._unsettled = pulse.reigns
             seconds = round((pulse.settled_ms - pulse.at_ms) / 1000, 1)
-            log.warning("store was failed over; waiting until the other is cut off", seconds=seconds)
+            log.warning(
+                "store was failed over; waiting until the other is cut off", seconds=seconds
+            )
 
     def _applied_under(self, place: Place, reigns: frozenset[Reign]) -> bool:
         return self._under.get(place) == reigns and self._marked.get(place, set()) <= reigns
