@@ -121,6 +121,25 @@ async def test_a_heartbeat_of_another_reign_than_the_stores_is_left_out() -> Non
     assert not await bench.live()
 
 
+async def test_a_reign_is_waited_out_before_it_proves_anything() -> None:
+    """By the time of the heartbeat's pulse: one from before is left out however late it is heard.
+    Nor is anything read again by it, since more may come on the deposed primary's side."""
+    now = [1_700_000_000_000]
+    bench = Bench(MemoryCache(max_lag_ms=5_000, now=lambda: now[0]))
+    await bench.proven_before()
+    bench.cache.reign = Reign("its successor")
+    early = await bench.heard(9)
+    now[0] += 4_999
+    await bench.applied([await bench.heard(10)])
+    now[0] += 1
+    await bench.applied([early])
+    assert bench.reader.sent_back == []
+    for offset in (11, 11):
+        await bench.applied([await bench.heard(offset)])
+    assert len(bench.reader.sent_back) == 1
+    assert await bench.live()
+
+
 async def test_partitions_that_were_away_are_asked_about_anew() -> None:
     """Another member had them, one with an older vocabulary perhaps."""
     bench = Bench()
