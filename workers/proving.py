@@ -7,7 +7,7 @@ again, as far back as an entry may live, and only what comes after that proves a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -103,6 +103,8 @@ class Prover:
             if frozenset(beat.reigns) == reigns and beat.at_ms >= pulse.settled_ms
         }
         self._tell(pulse)
+        if not await self._database_known(told.values(), pulse):
+            return
         await self._inherit([p for p in told if p not in self._under], reigns)
         behind = {p: raw for p, (raw, _) in told.items() if not self._applied_under(p, reigns)}
         if behind:
@@ -115,6 +117,16 @@ class Prover:
                 self._begin_anew(place, reigns)
         beats = [_beat(p, raw, beat) for p, (raw, beat) in told.items() if p not in self._sent_back]
         await self._store.renew(beats, keys.VOCABULARY)
+
+    async def _database_known(self, told: Collection[Heard], pulse: Pulse) -> bool:
+        """Whether all in the store is of the database's timeline, by the latest heartbeat; where
+        it was not it ends: what was read of another database may never have been."""
+        latest = max(told, key=lambda one: one[1].at_ms, default=None)
+        timeline = latest[1].timeline if latest is not None else None
+        if timeline is None or timeline == pulse.timeline:
+            return True
+        log.warning("database has another timeline; everything cached ends", timeline=timeline)
+        return await self._store.begin(timeline) == pulse.reigns
 
     def _tell(self, pulse: Pulse) -> None:
         """Once for each reign that is not settled yet."""

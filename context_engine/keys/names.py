@@ -79,6 +79,11 @@ def reign_name() -> str:
     return "{live}:reign"
 
 
+def timeline_name() -> str:
+    """Of which of the database's timelines everything in the store is."""
+    return "{live}:timeline"
+
+
 def tally_name() -> str:
     """The hash of what was answered lately, and how much of it past the cache."""
     return "{live}:tally"

@@ -24,6 +24,8 @@ class Moment:
     clock: int
     now_ms: int
     """Redis's own time, milliseconds since 1970."""
+    timeline: str | None = None
+    """The database's, once it was read: another one after a failover. None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,10 @@ class ContextCache(Protocol):
     async def fill(
         self, moment: Moment, entries: Sequence[NewEntry], session: SessionWrite | None
     ) -> bool:
-        """One call. False when anything the entries depend on was marked after their build."""
+        """One call. False when anything the entries depend on was marked after their build.
+
+        Where the database's timeline is another than the workspace's, its hash is dropped.
+        """
 
     async def found(self, workspace_id: str, session: SessionWrite | None = None) -> None:
         """Makes the hash of marks where there is none; the caller has proven a membership.
@@ -157,9 +162,17 @@ class ContextCache(Protocol):
         none is not stored, but its turn must not be forgotten.
         """
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+    async def mark(
+        self,
+        workspace_id: str,
+        tags: frozenset[Tag],
+        *,
+        create: bool,
+        timeline: str | None = None,
+    ) -> Marked:
         """Clock + 1 and the marks, in one call. `create`: make the hash where there is none, as
-        writers do, who are told how long to wait with their answer."""
+        writers do, who are told how long to wait with their answer. `timeline`: the database's;
+        where the workspace's is another, its epoch is a new one."""
 
     async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
         """Marks a batch in order, in one round trip, making no hash."""
@@ -167,8 +180,9 @@ class ContextCache(Protocol):
     async def forget(self, workspace_id: str) -> None:
         """Drops the hash: everything of the workspace misses from now on."""
 
-    async def forget_everything(self) -> None:
-        """Drops every workspace's hash: what cannot be attributed."""
+    async def forget_everything(self) -> frozenset[Reign]:
+        """Drops every workspace's hash: what cannot be attributed. Under whom that was done:
+        more than one where it was not all done on one server."""
 
     async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
         """Unlinks what the index names under `tags`, in slices."""

@@ -24,6 +24,8 @@ class Pulse:
     settled_ms: int = 0
     """The store's time from which on no primary that was deposed by these answers any more, as if
     nothing had happened: until then a mark is not acknowledged, and a beat not used."""
+    timeline: str | None = None
+    """The database's that was begun last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,10 @@ class LivenessStore(Protocol):
 
         The store remembers when a reign was first seen, by whoever saw it.
         """
+
+    async def begin(self, timeline: str) -> frozenset[Reign]:
+        """The database was failed over: ends everything, as `ContextCache.forget_everything`, and
+        notes the timeline where that is."""
 
     async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
         """Proves for each beat's partition that all is applied until `LIFE_MS` after its pulse.

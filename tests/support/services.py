@@ -29,7 +29,14 @@ class RecordingMarker:
     calls: list[tuple[str, frozenset[Tag], bool]] = field(default_factory=list)
     committed: list[int] = field(default_factory=list)
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+    async def mark(
+        self,
+        workspace_id: str,
+        tags: frozenset[Tag],
+        *,
+        create: bool,
+        timeline: str | None = None,
+    ) -> Marked:
         if self.away:
             raise Unavailable("redis", "is away")
         async with self.database.connect() as connection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from context_engine.liveness import COUNTED_SECONDS, LIFE_MS, SPANS
@@ -21,10 +21,16 @@ class MemoryLiveness:
     """Under the clock and the reign of its cache."""
 
     def __init__(
-        self, reign: Callable[[], Reign], now: Callable[[], int], max_lag_ms: int = 0
+        self,
+        reign: Callable[[], Reign],
+        now: Callable[[], int],
+        forget: Callable[[], Awaitable[frozenset[Reign]]],
+        max_lag_ms: int = 0,
     ) -> None:
         """`max_lag_ms`: how long another reign than the first is not settled."""
         self._reign, self._now, self._max_lag_ms = reign, now, max_lag_ms
+        self._forget = forget
+        self._timeline: str | None = None
         self._first = reign()
         self._noted: tuple[Reign, int] | None = None
         """Who reigns, and since when that is known."""
@@ -36,10 +42,16 @@ class MemoryLiveness:
         """Loses everything."""
         self._kept.clear()
         self._counted.clear()
-        self._noted = None
+        self._noted = self._timeline = None
 
     async def pulse(self) -> Pulse:
-        return Pulse(self._now(), frozenset({self._reign()}), self._settled_ms())
+        reigns, settled = frozenset({self._reign()}), self._settled_ms()
+        return Pulse(self._now(), reigns, settled, self._timeline)
+
+    async def begin(self, timeline: str) -> frozenset[Reign]:
+        reigns = await self._forget()
+        self._timeline = timeline
+        return reigns
 
     def _settled_ms(self) -> int:
         if self._reign() == self._first:

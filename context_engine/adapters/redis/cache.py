@@ -29,6 +29,7 @@ from context_engine.ports import (
     Marked,
     Moment,
     NewEntry,
+    Reign,
     Seen,
     SessionRecord,
     SessionWrite,
@@ -60,7 +61,9 @@ class RedisCache:
         self._life_ms = 2 * settings.cache_ttl_seconds * 1000
         self._single = packs.Single()
         self._looks = packs.Looks(self._life_ms)
-        self.liveness = RedisLiveness(self._ask, settings.redis_max_lag_seconds)
+        self.liveness = RedisLiveness(
+            self._ask, self.forget_everything, settings.redis_max_lag_seconds
+        )
         self._max_lag = settings.redis_max_lag_seconds
 
     async def __aenter__(self) -> Self:
@@ -113,13 +116,21 @@ class RedisCache:
         except Full:
             return
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+    async def mark(
+        self,
+        workspace_id: str,
+        tags: frozenset[Tag],
+        *,
+        create: bool,
+        timeline: str | None = None,
+    ) -> Marked:
         command = packs.mark(
             workspace_id,
             tags,
             epoch=_epoch() if create else "",
             life_ms=self._life_ms,
             most=MOST_FIELDS,
+            timeline=timeline,
         )
         marked = packs.marked(workspace_id, await self._ask(command))
         if not create:
@@ -133,10 +144,14 @@ class RedisCache:
     async def forget(self, workspace_id: str) -> None:
         await self._ask(("UNLINK", keys.marks_name(workspace_id)))
 
-    async def forget_everything(self) -> None:
-        found = await self._names(MARKS_PATTERN)
-        if found:
-            await asyncio.gather(*(self._ask(("UNLINK", name)) for name in found))
+    async def forget_everything(self) -> frozenset[Reign]:
+        reigns, cursor = set[Reign](), "0"
+        while cursor != "0" or not reigns:
+            args = (cursor, MARKS_PATTERN, SCANNED)
+            server, after = await self._ask(packs.call("forget", (keys.reign_name(),), args))
+            reigns.add(Reign(server.decode()))
+            cursor = after.decode()
+        return frozenset(reigns)
 
     async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
         return await Eviction(self._ask).of(keys.index_name(workspace_id, t) for t in sorted(tags))

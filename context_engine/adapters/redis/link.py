@@ -27,7 +27,19 @@ from redis.exceptions import (
 from context_engine.adapters.redis.batch import Command, Reply
 from context_engine.errors import Unavailable
 
-ScriptName = Literal["look", "fill", "mark", "found", "memory", "pulse", "renew", "proofs", "tally"]
+ScriptName = Literal[
+    "look",
+    "fill",
+    "mark",
+    "found",
+    "forget",
+    "begin",
+    "memory",
+    "pulse",
+    "renew",
+    "proofs",
+    "tally",
+]
 SCRIPTS: Final[tuple[ScriptName, ...]] = get_args(ScriptName)
 
 CONNECTIONS = 4

@@ -18,24 +18,38 @@ COUNTED_MS: Final = 2_000
 class RedisLiveness:
     """The proofs beside the marks of one primary."""
 
-    def __init__(self, ask: Callable[[Command], Awaitable[Reply]], max_lag_seconds: float) -> None:
-        """`max_lag_seconds`: as `Settings.redis_max_lag_seconds`."""
-        self._ask = ask
+    def __init__(
+        self,
+        ask: Callable[[Command], Awaitable[Reply]],
+        forget: Callable[[], Awaitable[frozenset[Reign]]],
+        max_lag_seconds: float,
+    ) -> None:
+        """`forget`: as `ContextCache.forget_everything`. `max_lag_seconds`: as
+        `Settings.redis_max_lag_seconds`."""
+        self._ask, self._forget = ask, forget
         self._lag_ms = int(max_lag_seconds * 1000) + COUNTED_MS
         self._known: tuple[Reign, int] | None = None
         """The last reign, and the earliest time known at which it was settled."""
         self._settled: Reign | None = None
 
     async def pulse(self) -> Pulse:
-        command = packs.call("pulse", (keys.reign_name(),), (self._lag_ms,))
-        server, now, settles = await self._ask(command)
+        names = keys.reign_name(), keys.timeline_name()
+        server, now, settles, timeline = await self._ask(
+            packs.call("pulse", names, (self._lag_ms,))
+        )
         reign = Reign(server.decode())
         if self._known is not None and self._known[0] == reign:
             settles = min(settles, self._known[1])  # the store may have lost its note
         self._known = reign, settles
         if settles <= now:
             self._settled = reign
-        return Pulse(now, frozenset({reign}), settles)
+        return Pulse(now, frozenset({reign}), settles, timeline and timeline.decode())
+
+    async def begin(self, timeline: str) -> frozenset[Reign]:
+        reigns = await self._forget()
+        if len(reigns) == 1:
+            await self._ask(packs.call("begin", (keys.timeline_name(),), (timeline, *reigns)))
+        return reigns
 
     async def settles_in(self, reign: Reign) -> int:
         """How many ms longer a primary that `reign` deposed may answer; 0: none does.

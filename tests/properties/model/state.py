@@ -55,7 +55,7 @@ class Store(NamedTuple):
     applied: tuple[tuple[Reign, int] | tuple[()], ...]
     """Under whom each partition was proven last, and up to which offset."""
     seen: tuple[Reign, int] | tuple[()] = ()
-    """Who reigns, and since when that is known; noted by whoever asks a server that was promoted."""
+    """Who reigns, and since when that is known; noted by whoever asks who was promoted."""
 
 
 class Server(NamedTuple):

@@ -57,7 +57,14 @@ FAILED_OVER = (
 class Marker(Protocol):
     """The part of `ContextCache` that a writer needs."""
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+    async def mark(
+        self,
+        workspace_id: str,
+        tags: frozenset[Tag],
+        *,
+        create: bool,
+        timeline: str | None = None,
+    ) -> Marked:
         """See `ContextCache.mark`."""
 
 
@@ -182,17 +189,19 @@ class Writer:
             if workspace_id is not None:
                 await lock_workspace(connection, workspace_id, exclusive=exclusive)
             yield tx
-            await outbox.put(connection, tx.changes)
-        tx.tokens = await self._marked(tx.changes)
+            timeline = await outbox.put(connection, tx.changes)
+        tx.tokens = await self._marked(tx.changes, timeline)
 
-    async def _marked(self, changes: list[AnyChange]) -> tuple[Token, ...]:
+    async def _marked(
+        self, changes: list[AnyChange], timeline: str | None = None
+    ) -> tuple[Token, ...]:
         """Call it after the commit, at once."""
         committed = _now()
         by_workspace: dict[str, list[AnyChange]] = defaultdict(list)
         for change in changes:
             by_workspace[change.workspace_id].append(change)
         tokens = await asyncio.gather(
-            *(self._token(workspace, its) for workspace, its in by_workspace.items())
+            *(self._token(workspace, its, timeline) for workspace, its in by_workspace.items())
         )
         late = [token for token in tokens if isinstance(token, Unmarked)]
         gone = _now() - committed >= self._gone_seconds  # all that was built before the commit
@@ -205,7 +214,9 @@ class Writer:
             )
         return tuple(tokens)
 
-    async def _token(self, workspace_id: str, changes: list[AnyChange]) -> Token:
+    async def _token(
+        self, workspace_id: str, changes: list[AnyChange], timeline: str | None
+    ) -> Token:
         """Marks once; what changes access tries until it is enforced, or its time is up.
 
         A mark that is not settled yet is set again once it would be: who took it may be deposed.
@@ -218,7 +229,9 @@ class Writer:
             pause = RETRY_SECONDS
             try:
                 async with asyncio.timeout_at(end):
-                    marked = await self._cache.mark(workspace_id, tags, create=True)
+                    marked = await self._cache.mark(
+                        workspace_id, tags, create=True, timeline=timeline
+                    )
                 if not marked.wait_ms:
                     return marked
                 reason, pause = FAILED_OVER, max(pause, marked.wait_ms / 1000)
