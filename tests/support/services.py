@@ -26,6 +26,8 @@ class RecordingMarker:
 
     database: AsyncEngine
     away: bool = False
+    waits_ms: list[int] = field(default_factory=list)
+    """How long the next marks are not settled; then they are."""
     calls: list[tuple[str, frozenset[Tag], bool]] = field(default_factory=list)
     committed: list[int] = field(default_factory=list)
 
@@ -43,7 +45,8 @@ class RecordingMarker:
             rows = (await connection.execute(select(t.outbox.c.id))).all()
         self.committed.append(len(rows))
         self.calls.append((workspace_id, tags, create))
-        return Marked(workspace_id, Epoch("e"), Reign("r"), len(self.calls))
+        wait_ms = self.waits_ms.pop(0) if self.waits_ms else 0
+        return Marked(workspace_id, Epoch("e"), Reign("r"), len(self.calls), wait_ms)
 
 
 async def furnish(services: DomainServices) -> None:

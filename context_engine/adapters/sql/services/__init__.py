@@ -21,6 +21,13 @@ from context_engine.adapters.sql.services.grants import Grants
 from context_engine.adapters.sql.services.imports import Imported, Imports
 from context_engine.adapters.sql.services.links import Links
 from context_engine.adapters.sql.services.listings import Grant, Listings, Team
+from context_engine.adapters.sql.services.marking import (
+    ENFORCE_SECONDS,
+    LONGEST_LIFE,
+    Marker,
+    Token,
+    Unmarked,
+)
 from context_engine.adapters.sql.services.members import Member, Members
 from context_engine.adapters.sql.services.messages import Messages
 from context_engine.adapters.sql.services.organizations import Organizations
@@ -34,15 +41,7 @@ from context_engine.adapters.sql.services.users import Users
 from context_engine.adapters.sql.services.views import Views
 from context_engine.adapters.sql.services.workflows import Workflows
 from context_engine.adapters.sql.services.workspaces import Workspaces
-from context_engine.adapters.sql.services.writing import (
-    ENFORCE_SECONDS,
-    LONGEST_LIFE,
-    Marker,
-    Token,
-    Unmarked,
-    Writer,
-    Written,
-)
+from context_engine.adapters.sql.services.writing import Writer, Written
 
 __all__ = [
     "DomainServices",

@@ -6,15 +6,12 @@ served what was true before it. The outbox repeats the mark, in case this proces
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -22,64 +19,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from context_engine.adapters.sql import outbox
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.faults import database_faults
-from context_engine.adapters.sql.services.texts import clean_id, given_or_new
-from context_engine.changes import AnyChange, kind_of
-from context_engine.errors import NotYetEnforced, Unavailable
-from context_engine.invalidation import tags_touched
-from context_engine.keys import Tag
-from context_engine.ports import Marked
-from context_engine.tokens import Unproven, of_mark, text_of
-
-ACCESS_KINDS = frozenset({"permission-change", "membership"})
-"""Kinds whose writer is told when caches may still serve what was before."""
-
-ENFORCE_SECONDS = 5.0
-"""As `Settings.enforce_seconds`."""
-
-MARK_SECONDS = 2.0
-"""How long the one try of a change that does not wait may take."""
-
-RETRY_SECONDS = 0.1
-"""Pause between two tries to mark."""
-
-LONGEST_LIFE = timedelta(hours=1)
-"""The longest life of an entry that settings allow."""
-
-CLOCKS = timedelta(seconds=1)
-"""How far two clocks that are slewed may run apart within it."""
-
-FAILED_OVER = (
-    "the store was failed over, and its deposed primary may answer for a while"
-    " (min-replicas-max-lag)"
+from context_engine.adapters.sql.services.marking import (
+    ENFORCE_SECONDS,
+    LONGEST_LIFE,
+    Marker,
+    Marking,
+    Token,
+    texts_of,
 )
-
-
-class Marker(Protocol):
-    """The part of `ContextCache` that a writer needs."""
-
-    async def mark(
-        self,
-        workspace_id: str,
-        tags: frozenset[Tag],
-        *,
-        create: bool,
-        timeline: str | None = None,
-    ) -> Marked:
-        """See `ContextCache.mark`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unmarked:
-    """The token of a change that is committed while its mark does not stand yet."""
-
-    workspace_id: str
-    outbox_id: str
-    """The last change of the write; a request that names it is built from the primary."""
-    reason: str
-
-
-Token = Marked | Unmarked
-"""What a later request may name, to be answered from a state that has the write in it."""
+from context_engine.adapters.sql.services.texts import clean_id, given_or_new
+from context_engine.changes import AnyChange
+from context_engine.ports import Marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +81,6 @@ class Transaction:
         return Written(id=id, version=version, tokens=self.tokens, changes=tuple(self.changes))
 
 
-def texts_of(tokens: Iterable[Token]) -> tuple[str, ...]:
-    """Tokens as they travel."""
-    return tuple(
-        text_of(of_mark(one) if isinstance(one, Marked) else Unproven(one.outbox_id))
-        for one in tokens
-    )
-
-
 class Writer:
     """Opens transactions and sees each one through to its marks."""
 
@@ -152,9 +94,8 @@ class Writer:
         ids_as_given: bool = False,
     ) -> None:
         """As `DomainServices`."""
-        self._database, self._cache, self._enforce_seconds = database, cache, enforce_seconds
-        self._gone_seconds = (entry_life + CLOCKS).total_seconds()
-        self._ids_as_given = ids_as_given
+        self._database, self._ids_as_given = database, ids_as_given
+        self._marking = Marking(cache, enforce_seconds, entry_life)
 
     def id_for(self, given: str | None, actor_id: str, workspace_id: str, *within: str) -> str:
         """The id of what an actor makes in a workspace, in a table of it and so on.
@@ -190,66 +131,7 @@ class Writer:
                 await lock_workspace(connection, workspace_id, exclusive=exclusive)
             yield tx
             timeline = await outbox.put(connection, tx.changes)
-        tx.tokens = await self._marked(tx.changes, timeline)
-
-    async def _marked(
-        self, changes: list[AnyChange], timeline: str | None = None
-    ) -> tuple[Token, ...]:
-        """Call it after the commit, at once."""
-        committed = _now()
-        by_workspace: dict[str, list[AnyChange]] = defaultdict(list)
-        for change in changes:
-            by_workspace[change.workspace_id].append(change)
-        tokens = await asyncio.gather(
-            *(self._token(workspace, its, timeline) for workspace, its in by_workspace.items())
-        )
-        late = [token for token in tokens if isinstance(token, Unmarked)]
-        gone = _now() - committed >= self._gone_seconds  # all that was built before the commit
-        if late and not gone and any(kind_of(change) in ACCESS_KINDS for change in changes):
-            raise NotYetEnforced(
-                "cache",
-                "the change is committed, but contexts built before it may be served until it is"
-                f" relayed or they expire (outbox {late[0].outbox_id}): {late[0].reason}",
-                after=texts_of(tokens),
-            )
-        return tuple(tokens)
-
-    async def _token(
-        self, workspace_id: str, changes: list[AnyChange], timeline: str | None
-    ) -> Token:
-        """Marks once; what changes access tries until it is enforced, or its time is up.
-
-        A mark that is not settled yet is set again once it would be: who took it may be deposed.
-        """
-        tags = frozenset[Tag]().union(*map(tags_touched, changes))
-        insist = any(kind_of(change) in ACCESS_KINDS for change in changes)
-        seconds = min(self._enforce_seconds, self._gone_seconds) if insist else MARK_SECONDS
-        end = _now() + seconds
-        while True:
-            pause = RETRY_SECONDS
-            try:
-                async with asyncio.timeout_at(end):
-                    marked = await self._cache.mark(
-                        workspace_id, tags, create=True, timeline=timeline
-                    )
-                if not marked.wait_ms:
-                    return marked
-                reason, pause = FAILED_OVER, max(pause, marked.wait_ms / 1000)
-            except Unavailable as away:
-                reason = away.message
-            except TimeoutError:
-                reason = "no answer in time"
-            left = end - _now()
-            if insist and pause < left:
-                await asyncio.sleep(pause)
-                continue
-            if insist and seconds == self._gone_seconds:
-                await asyncio.sleep(left)
-            return Unmarked(workspace_id, changes[-1].change_id, reason)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+        tx.tokens = await self._marking.done(tx.changes, timeline)
 
 
 async def lock_workspace(
