@@ -13,6 +13,7 @@ from context_engine.errors import Unavailable
 from events.away import away, reason
 from events.closing import stop_consumer
 from events.header_names import accept_any_header_name
+from events.partitions import NEW_PARTITIONS_SECONDS
 from events.records import RawMessage
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Consumer:
             max_partition_fetch_bytes=max_bytes + FRAMING_BYTES,
             session_timeout_ms=session_ms,
             heartbeat_interval_ms=session_ms // 4,
+            metadata_max_age_ms=int(NEW_PARTITIONS_SECONDS * 1_000),
         )
         self._client.subscribe(self._topics, listener=self._moves)
 

@@ -1,4 +1,4 @@
-"""Which partitions topics have, for clients that belong to no group."""
+"""Which partitions topics have."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from context_engine.errors import Unavailable
 
+NEW_PARTITIONS_SECONDS = 30.0
+"""How soon a partition that was added to a topic is read as well."""
+
 
 async def partitions_of(client: AIOKafkaConsumer, topics: Iterable[str]) -> list[TopicPartition]:
     """Every partition of `topics`, in order, as the broker tells them now.
 
-    From the client's own connection: its public way knows a topic only once it is subscribed to.
+    For clients that belong to no group, from their own connection: its public way knows a topic
+    only once it is subscribed to.
     Raises `Unavailable` for a topic that is not there, and what the client raises.
     """
     known = await client._client.fetch_all_metadata()

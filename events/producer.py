@@ -158,11 +158,14 @@ class Producer:
         return Position(record.topic, metadata.partition, metadata.offset)
 
     async def partitions(self, topic: str) -> int:
-        """How many partitions `topic` has. Raises `Unavailable`."""
+        """How many partitions `topic` has now: asked of the broker, since a producer that is told
+        of a new one only minutes later would prove all but that one. Raises `Unavailable`."""
         if self._client is None:
             raise RuntimeError("the producer is not started: call start() first")
         try:
             async with asyncio.timeout(self._timeout):
+                if not await self._client.client.force_metadata_update():
+                    raise Unavailable("broker", f"{self._bootstrap} does not tell its partitions")
                 return len(await self._client.partitions_for(topic))
         except (KafkaError, TimeoutError, OSError) as error:
             raise Unavailable("broker", f"{self._bootstrap} ({reason(error)})") from error

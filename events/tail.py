@@ -15,15 +15,13 @@ from events.away import away, reason
 from events.closing import stop_consumer
 from events.consumer import FETCH_MAX_WAIT_MS, FRAMING_BYTES, raw_message
 from events.header_names import accept_any_header_name
-from events.partitions import partitions_of
+from events.partitions import NEW_PARTITIONS_SECONDS, partitions_of
 from events.records import Position, RawMessage
 
 START_SECONDS = 15.0
 POLL_MS = 1_000
 AWAY_SECONDS = 15.0
 """How long the broker may be silent while it is asked; aiokafka alone would wait for ever."""
-NEW_PARTITIONS_SECONDS = 30.0
-"""How soon a partition that was added to a topic is read as well."""
 CLOSE_SECONDS = 3.0
 """Longest wait for an orderly end: there is no group to leave."""
 
