@@ -125,7 +125,10 @@ class Prover:
         timeline = latest[1].timeline if latest is not None else None
         if timeline is None or timeline == pulse.timeline:
             return True
-        log.warning("database has another timeline; everything cached ends", timeline=timeline)
+        if pulse.timeline is None:
+            log.info("store does not know the database yet; everything cached ends")
+        else:
+            log.warning("database was failed over; everything cached ends", timeline=timeline)
         return await self._store.begin(timeline) == pulse.reigns
 
     def _tell(self, pulse: Pulse) -> None:

@@ -6,12 +6,15 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from context_engine import bootstrap
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import DomainServices, Unmarked, marking
 from context_engine.changes import MemberChanged, domain_change
 from context_engine.errors import NotYetEnforced
+from context_engine.settings import Settings
 from tests.support.services import ANA, VIC, RecordingMarker, outbox, row
 
 
@@ -102,3 +105,19 @@ async def test_another_change_does_not_wait_for_a_deposed_store(
     async with asyncio.timeout(30):
         written = await services.records.update(ANA, "w", "tbl", "r1", {"n": 3})
     assert not written.marked
+
+
+async def test_the_setting_bounds_how_long_is_waited(
+    services: DomainServices, database_url: str, config: Settings
+) -> None:
+    """Nobody listens at the cache's address; the default would wait for five seconds."""
+    changed = {
+        "database_url": SecretStr(database_url),
+        "redis_url": "redis://127.0.0.1:1/0",
+        "enforce_seconds": 0.3,
+    }
+    async with bootstrap.parts(config.model_copy(update=changed)) as parts:
+        begin = asyncio.get_running_loop().time()
+        with pytest.raises(NotYetEnforced):
+            await parts.services.members.remove(ANA, "w", VIC)
+        assert asyncio.get_running_loop().time() - begin < 4
