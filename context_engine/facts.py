@@ -207,6 +207,8 @@ class DialogueFacts(Fact):
     messages: tuple[MessageFacts, ...] = ()
     message_count: int = 0
     total_chars: int = 0
+    """Characters of what people and the assistant wrote. What tools found is not among them:
+    whether a user may see it is decided anew, and its length would tell of what is withheld."""
 
 
 class ConversationFacts(Fact):

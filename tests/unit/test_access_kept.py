@@ -143,6 +143,18 @@ def test_as_many_tables_are_kept_as_are_allowed(monkeypatch: pytest.MonkeyPatch)
     assert decide(many[2]) is not decide(many[2])
 
 
+def test_a_decision_in_the_place_of_one_that_ended_takes_its_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Day after day: the others stay."""
+    kept.DECISIONS.forget()
+    monkeypatch.setattr(kept, "MOST_TABLES", 4)  # two of one table
+    first = decide(PLAIN)
+    for day in range(3):
+        decide(DATED, now=NOON + timedelta(days=day))
+    assert decide(PLAIN) is first
+
+
 def test_what_is_forgotten_is_decided_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """And counts no more."""
     first = decide(PLAIN)

@@ -98,6 +98,10 @@ def test_the_own_role_is_that_of_the_own_way(grants: tuple[Any, ...], role: str)
     assert access.own_role(facts, "w", "t") == role
     assert access.own_role(facts, "w", "gone") == "none"
     assert access.own_role(facts.model_copy(update={"member": None}), "w", "t") == "none"
+    left_to_teams = {"member": MemberFacts(role="defer", active=True), "team_ids": ("g",),
+                     "grants": (*grants, grant("commenter", "workspace:w", "team:g"))}  # fmt: skip
+    by_team = "commenter" if role == "builder" else role
+    assert access.own_role(facts.model_copy(update=left_to_teams), "w", "t") == by_team
     narrow = facts.model_copy(update={"agents": (agent("viewer"),)})
     assert access.own_role(narrow, "w", "t") == lower(role, "viewer")  # type: ignore[arg-type]
 
@@ -397,6 +401,11 @@ def test_rights_are_told_of_the_tables_asked_for() -> None:
         ({"task": None}, ("t", "of-task")),
         ({"task": (True, True)}, ("t", "of-task")),
         ({"task": (True, False)}, ("t",)),
+        ({"task": (False, False)}, ("t", "of-task")),
+        ({"task": (False, False), "role": "none"}, ("t",)),
+        ({"task": (False, False), "role": "defer"}, ("t",)),
+        ({"task": (False, False), "role": "defer", "by_team": "viewer"}, ("t", "of-task")),
+        ({"project": (False, False), "role": "defer", "by_team": "viewer"}, ("t", "of-project")),
         ({"talk": True}, ("t", "of-talk")),
         ({"talk": False}, ("t",)),
     ],
@@ -421,6 +430,7 @@ def test_a_request_comes_to_no_table_by_what_is_out_of_sight(
         update={
             "named": ("t", "of-project", "of-task", "of-talk"),
             "agents": (agent(more["agent"]),) if "agent" in more else (),
+            "grants": (grant(more.get("by_team", "none"), "workspace:w", "team:g"),),
             "project": project(*more["project"]) if "project" in more else None,
             "task": TaskFacts(
                 id="k", title="K", status="open", table_id="of-task", record_id="r",
