@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -12,8 +11,8 @@ from context_engine.adapters.redis.batch import Command, Reply
 from context_engine.liveness import COUNTED_SECONDS, LIFE_MS, SPANS
 from context_engine.ports import Beat, Place, Proof, Proofs, Pulse, Reign, Tally
 
-NOTHING: Final = ("{live}:none",)
-"""A key for scripts that touch none: a cluster sends a call where its keys are."""
+COUNTED_MS: Final = 2_000
+"""A primary counts its replicas once a second, and their lag in whole seconds."""
 
 
 class RedisLiveness:
@@ -23,17 +22,61 @@ class RedisLiveness:
         self,
         ask: Callable[[Command], Awaitable[Reply]],
         beside: Callable[[Command], Awaitable[Sequence[Reply]]],
+        forget: Callable[[], Awaitable[frozenset[Reign]]],
+        max_lag_seconds: float,
     ) -> None:
-        """`ask`: the primary of a command's key. `beside`: those of a cluster, all of them."""
-        self._ask, self._beside = ask, beside
+        """`ask`: the primary of a command's key. `beside`: those of a cluster, all of them.
+        `forget`: as `ContextCache.forget_everything`. `max_lag_seconds`: as
+        `Settings.redis_max_lag_seconds`."""
+        self._ask, self._beside, self._forget = ask, beside, forget
+        self._lag_ms = int(max_lag_seconds * 1000) + COUNTED_MS
+        self._known: tuple[frozenset[Reign], int] | None = None
+        """The last reigns, and the earliest time known at which they were settled."""
+        self._settled: frozenset[Reign] = frozenset()
 
     async def pulse(self) -> Pulse:
-        """The time is that of the primary that keeps the proofs."""
-        (server, now), others = await asyncio.gather(
-            self._ask(packs.call("pulse", NOTHING, ())), self._beside(packs.call("pulse", (), ()))
+        """The time is that of the primary that keeps the proofs, and notes when it first heard of
+        each of the others."""
+        others = await self._beside(packs.call("pulse", (), ()))
+        unsure = sorted(other for other, is_unsure in others if is_unsure)
+        names = keys.reign_name(), keys.timeline_name()
+        server, now, settles, timeline = await self._ask(
+            packs.call("pulse", names, (self._lag_ms, "all", *unsure))
         )
-        reigns = (server, *(other for other, _ in others))
-        return Pulse(now, frozenset(Reign(one.decode()) for one in reigns))
+        reigns = frozenset(Reign(one.decode()) for one in (server, *(one for one, _ in others)))
+        if self._known is not None and self._known[0] == reigns:
+            settles = min(settles, self._known[1])  # the store may have lost its note
+        self._known = reigns, settles
+        if settles <= now:
+            self._settled = reigns
+        return Pulse(now, reigns, settles, timeline and timeline.decode())
+
+    async def begin(self, timeline: str) -> frozenset[Reign]:
+        reigns = await self._forget()
+        if reigns == (await self.pulse()).reigns:
+            args = (timeline, *sorted(reigns))
+            await self._ask(packs.call("begin", (keys.timeline_name(),), args))
+        return reigns
+
+    async def settles_in(self, reign: Reign, name: str) -> int:
+        """How many ms longer a primary that `reign` deposed may answer; 0: none does. Asked of the
+        primary that has the key `name`, and of the one that keeps the proofs: of no other.
+
+        At least one where another reigns by now: what was done under `reign` may be gone.
+        """
+        if reign in self._settled:
+            return 0
+        server, is_unsure = await self._ask(packs.call("pulse", (name,), ()))
+        if server.decode() != reign:
+            return 1
+        if is_unsure:
+            names = keys.reign_name(), keys.timeline_name()
+            args = (self._lag_ms, "one", reign)
+            _, now, settles, _ = await self._ask(packs.call("pulse", names, args))
+            if settles > now:
+                return int(settles - now)
+        self._settled |= {reign}
+        return 0
 
     async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
         if not beats:
