@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -77,11 +79,12 @@ async def test_who_stops_waiting_ends_it_only_as_the_last() -> None:
     """And waits until what it holds is given back."""
     flights, build = Flights[str](), Build()
     flight = flights.begin("n", build)
-    first, last = (asyncio.create_task(flight.ended()) for _ in range(2))
+    *others, last = (asyncio.create_task(flight.ended()) for _ in range(3))
     await asyncio.sleep(0)
-    first.cancel()
-    await asyncio.wait((first,))
-    assert (first.cancelled(), flight.task.done()) == (True, False)
+    for other in others:
+        other.cancel()
+        await asyncio.wait((other,))
+        assert (other.cancelled(), flight.task.cancelling()) == (True, 0)
     last.cancel()
     await asyncio.wait((last,))
     assert (last.cancelled(), build.ended_by) == (True, "cancelled")
@@ -104,6 +107,29 @@ async def test_a_flight_that_is_being_ended_takes_nobody_in() -> None:
     assert flights.under_way("n") is another
     other.end.set()
     await another.ended()
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_flight_that_nobody_asks_for_says_nothing(ended: bool) -> None:
+    """Neither its fault, where whoever began it stopped waiting, nor that it was ended."""
+    said: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: said.append(context))
+    try:
+        build = Build(fault=ValueError("broken"))
+        flight = Flights[str]().begin("n", 1.0, build())
+        assert flight.task.get_name() == "build"
+        await asyncio.sleep(0)
+        if ended:
+            flight.task.cancel()
+        build.end.set()
+        await asyncio.wait((flight.task,))
+        await asyncio.sleep(0)
+        del flight
+        gc.collect()
+    finally:
+        loop.set_exception_handler(None)
+    assert said == []
 
 
 async def test_a_fault_is_everyones_who_may_have_the_answer() -> None:

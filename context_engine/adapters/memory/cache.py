@@ -61,6 +61,8 @@ class Stored:
     reign: Reign
     clock: int
     """Rises when the entry is proven again."""
+    ended_after: int | None = None
+    """Of a denial: the clock of the answer whose place it takes, itself or after other denials."""
 
 
 @dataclass(slots=True)
@@ -201,14 +203,16 @@ class MemoryCache:
     def _store(self, entry: NewEntry, moment: Moment, marks: Marks) -> None:
         self._shed()
         before = self.entries.get(entry.name) if entry.quiet else None
-        if before is not None and (before.epoch, before.reign) != (moment.epoch, moment.reign):
-            before = None
-        self.entries[entry.name] = Stored(entry, moment.epoch, moment.reign, entry.clock)
+        ended_after = None
+        if before is not None and (before.epoch, before.reign) == (moment.epoch, moment.reign):
+            ended_after = before.clock if before.ended_after is None else before.ended_after
+        stored = Stored(entry, moment.epoch, moment.reign, entry.clock, ended_after)
+        self.entries[entry.name] = stored
         workspace_id = keys.workspace_in(entry.name)
         for tag in entry.tags:
             index = keys.index_name(workspace_id, tag)
             self._index(index, entry)
-            if entry.quiet and not (before is not None and marks.after((tag,), before.clock)):
+            if entry.quiet and (ended_after is None or not marks.after((tag,), ended_after)):
                 self._indexes[index].pop(entry.name, None)  # of an answer that `tag` did not end
 
     def _index(self, index: str, entry: NewEntry) -> None:

@@ -53,19 +53,21 @@ for first = 1, tags, SLICE do
   end
 end
 
-local ended_after = {} -- for each denial, the clock of what it takes the place of
+-- For each denial, the clock of the answer whose place it takes, itself or after other denials:
+-- kept with it, as what ended that answer may still have to be told.
+local ended_after = {}
 for entry = 1, entries do
   if not refused[group[entry]] then
     local arg, name = ENTRY + (entry - 1) * FIELDS, KEYS[4 + entry]
     if group[entry] == 'q' then
-      local before = redis.call('HMGET', name, 'e', 'r', 'c')
+      local before = redis.call('HMGET', name, 'e', 'r', 'c', 'a')
       if before[1] == epoch and before[2] == server then
-        ended_after[entry] = tonumber(before[3])
+        ended_after[entry] = tonumber(before[4] or '') or tonumber(before[3])
       end
     end
     redis.call('HSET', name, 'n', name, 'e', epoch, 'r', server, 'c', ARGV[arg + 2],
       'b', ARGV[arg + 3], 'x', ARGV[arg + 4], 'h', ARGV[arg + 5], 'p', ARGV[arg + 6],
-      't', ARGV[arg + 7])
+      't', ARGV[arg + 7], 'a', ended_after[entry] or '')
     redis.call('PEXPIREAT', name, ARGV[arg + 4])
     if group[entry] == 'm' then
       redis.call('ZADD', sessions, ARGV[arg + 4], name)
