@@ -117,7 +117,7 @@ async def test_a_flight_that_nobody_asks_for_says_nothing(ended: bool) -> None:
     loop.set_exception_handler(lambda _, context: said.append(context))
     try:
         build = Build(fault=ValueError("broken"))
-        flight = Flights[str]().begin("n", 1.0, build())
+        flight = Flights[str]().begin("n", build)
         assert flight.task.get_name() == "build"
         await asyncio.sleep(0)
         if ended:
