@@ -9,6 +9,7 @@ import pytest
 
 from context_engine import access, policy
 from context_engine.access import higher, lower
+from context_engine.access.roles import held_on
 from context_engine.errors import NotFound
 from context_engine.facts import (
     ConversationFacts,
@@ -229,7 +230,7 @@ def test_a_granted_view_that_shows_no_field_is_out_of_sight() -> None:
 
 
 def reached(facts: Facts, **more: Any) -> tuple[str, ...]:
-    return access.reach(facts.model_copy(update=more), "w")
+    return access.reach(facts.model_copy(update=more), at())
 
 
 def test_a_right_leads_into_the_tables_that_are_read() -> None:
@@ -246,6 +247,22 @@ def test_a_right_leads_into_the_tables_that_are_read() -> None:
     assert reached(nobody) == ("y",)
     assert reached(facts, agents=(agent(tables=("y",)),)) == ("y",)
     assert reached(facts, agents=(agent("none"),)) == ()
+
+
+def test_a_missing_table_takes_the_steps_of_one_out_of_sight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever measures time learns nothing: the role on it is looked up as on any other."""
+    asked: list[str] = []
+
+    def held(facts: Facts, workspace_id: str, table_id: str) -> str:
+        asked.append(table_id)
+        return held_on(facts, workspace_id, table_id)
+
+    monkeypatch.setattr("context_engine.access.ways.held_on", held)
+    facts = member("viewer", grants=(grant("none"),), named=("t", "x"))
+    assert access.reach(facts, at("t", "gone", "t")) == ("x",)
+    assert asked == ["t", "gone", "x"]
 
 
 @pytest.mark.parametrize(

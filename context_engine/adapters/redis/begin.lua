@@ -1,7 +1,10 @@
 #!lua flags=allow-oom
--- Notes the database's timeline, on the server where everything of another has ended.
--- KEYS: where it is noted. ARGV: the timeline, the reign under which all was ended.
-if reign() == ARGV[2] then
-  redis.call('SET', KEYS[1], ARGV[1])
+-- Notes the database's timeline, where everything of another has ended.
+-- KEYS: where it is noted. ARGV: the timeline, the reigns under which all was ended.
+local server = reign()
+for i = 2, #ARGV do
+  if ARGV[i] == server then
+    redis.call('SET', KEYS[1], ARGV[1])
+  end
 end
 return 1

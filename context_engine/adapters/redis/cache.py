@@ -13,14 +13,18 @@ from dataclasses import replace
 from typing import Self
 
 from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
 from redis.exceptions import ResponseError
 
 from context_engine import keys
 from context_engine.adapters.redis import packs
-from context_engine.adapters.redis.batch import Batcher, Command, Reply
+from context_engine.adapters.redis.batch import Command, Reply
+from context_engine.adapters.redis.clients import connect, connect_cluster
+from context_engine.adapters.redis.cluster import ClusterLink, key_of
 from context_engine.adapters.redis.evict import Eviction
-from context_engine.adapters.redis.link import Full, Link, bounded, connect
+from context_engine.adapters.redis.link import Full, Link, bounded
 from context_engine.adapters.redis.liveness import RedisLiveness
+from context_engine.adapters.redis.servers import Server
 from context_engine.errors import Unavailable
 from context_engine.keys import Scope, Tag
 from context_engine.ports import (
@@ -47,22 +51,20 @@ SCANNED = 1_000
 
 
 class RedisCache:
-    """The cache on one primary. Bound to the event loop that first uses it.
+    """The cache on one primary, or on those of a cluster. Bound to the event loop that first uses
+    it.
 
     Each round trip ends within `settings.redis_timeout_seconds`. `source`: a URL, or a client of
     the caller's own, which must not decode replies.
     """
 
-    def __init__(self, source: str | Redis, settings: Settings) -> None:
-        timeout = settings.redis_timeout_seconds
-        redis = connect(source, timeout) if isinstance(source, str) else source
-        self._link = Link(redis, timeout)
-        self._batcher = Batcher(self._link.send)
+    def __init__(self, source: str | Redis | RedisCluster, settings: Settings) -> None:
+        self._link = _link(source, settings)
         self._life_ms = 2 * settings.cache_ttl_seconds * 1000
         self._single = packs.Single()
         self._looks = packs.Looks(self._life_ms)
         self.liveness = RedisLiveness(
-            self._ask, self.forget_everything, settings.redis_max_lag_seconds
+            self._ask, self._link.beside, self.forget_everything, settings.redis_max_lag_seconds
         )
         self._max_lag = settings.redis_max_lag_seconds
 
@@ -76,7 +78,7 @@ class RedisCache:
         await self._link.close()
 
     async def _ask(self, command: Command) -> Reply:
-        return await self._batcher.ask(self._single, None, command)
+        return await self._link.batcher(key_of(command)).ask(self._single, None, command)
 
     async def session(self, scope: Scope) -> SessionRecord | None:
         if not scope.has_session:
@@ -92,7 +94,9 @@ class RedisCache:
         return text.decode() if text is not None else None
 
     async def look(self, look: Look) -> Seen:
-        return await self._batcher.ask(self._looks, look.scope.workspace_id, look)
+        workspace_id = look.scope.workspace_id
+        batcher = self._link.batcher(keys.marks_name(workspace_id))
+        return await batcher.ask(self._looks, workspace_id, look)
 
     async def fill(
         self, moment: Moment, entries: Sequence[NewEntry], session: SessionWrite | None
@@ -107,7 +111,12 @@ class RedisCache:
         try:
             return bool(await self._ask(command))
         except Full:
+            for entry in entries[-1:]:
+                await self.release(entry.name)
             return False
+
+    async def release(self, whole: str) -> None:
+        await self._ask(("UNLINK", keys.lead_name(whole)))
 
     async def found(self, workspace_id: str, session: SessionWrite | None = None) -> None:
         command = packs.found(workspace_id, _epoch(), session, self._life_ms)
@@ -135,7 +144,8 @@ class RedisCache:
         marked = packs.marked(workspace_id, await self._ask(command))
         if not create:
             return marked
-        return replace(marked, wait_ms=await self.liveness.settles_in(marked.reign))
+        name = keys.marks_name(workspace_id)
+        return replace(marked, wait_ms=await self.liveness.settles_in(marked.reign, name))
 
     async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
         marks = (self.mark(workspace_id, tags, create=False) for workspace_id, tags in changes)
@@ -145,6 +155,8 @@ class RedisCache:
         await self._ask(("UNLINK", keys.marks_name(workspace_id)))
 
     async def forget_everything(self) -> frozenset[Reign]:
+        if isinstance(self._link, ClusterLink):
+            return await self._forget_everywhere()
         reigns, cursor = set[Reign](), "0"
         while cursor != "0" or not reigns:
             args = (cursor, MARKS_PATTERN, SCANNED)
@@ -152,6 +164,14 @@ class RedisCache:
             reigns.add(Reign(server.decode()))
             cursor = after.decode()
         return frozenset(reigns)
+
+    async def _forget_everywhere(self) -> frozenset[Reign]:
+        """On all primaries of a cluster: who reigned before and afterwards did so meanwhile."""
+        before = (await self.liveness.pulse()).reigns
+        for _ in range(self._link.walks):
+            found = await self._names(MARKS_PATTERN)
+            await asyncio.gather(*(self._ask(("UNLINK", name)) for name in found))
+        return before | (await self.liveness.pulse()).reigns
 
     async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
         return await Eviction(self._ask).of(keys.index_name(workspace_id, t) for t in sorted(tags))
@@ -167,26 +187,31 @@ class RedisCache:
     async def _names(self, pattern: str) -> list[str]:
         """The names that match, by a walk over all there are: for what is rare."""
         found: dict[str, None] = {}
-        cursor = -1
-        while cursor != 0:
-            async with bounded(self._link.timeout):
-                cursor, names = await self._link.redis.scan(
-                    max(cursor, 0), match=pattern, count=SCANNED
-                )
-            found.update(dict.fromkeys(map(_text, names)))
+        for server in await self._link.servers():
+            cursor = -1
+            while cursor != 0:
+                async with bounded(self._link.timeout):
+                    cursor, names = await server.scan(max(cursor, 0), match=pattern, count=SCANNED)
+                found.update(dict.fromkeys(map(_text, names)))
         return list(found)
 
     async def ping(self) -> None:
-        await self._ask(("PING",))
+        await self._link.ping()
 
     async def check(self) -> None:
-        """Whether this server can keep the promise; called at the start.
+        """Whether every primary can keep the promise; called at the start.
 
         Raises `Unavailable`, which says what to change.
         """
+        for primary in await self._link.servers():
+            await self._check(primary)
+
+    async def _check(self, primary: Server) -> None:
         async with bounded(self._link.timeout):
-            server = await self._link.redis.info()
-            limits = await self._limits() if server.get("connected_slaves", 0) else None
+            server = await primary.info()
+            limits = await _limits(primary) if server.get("connected_slaves", 0) else None
+        if server.get("cluster_enabled", 0) and isinstance(self._link, Link):
+            raise Unavailable("redis", "a node of a cluster; set CONTEXT_REDIS_CLUSTER=true")
         if int(str(server["redis_version"]).split(".", 1)[0]) < 7:
             raise Unavailable("redis", "older than 7.0; use Redis 7 or newer, or Valkey")
         if server["role"] != "master":
@@ -194,15 +219,16 @@ class RedisCache:
         if limits is not None:
             _guarded(*limits, self._max_lag)
 
-    async def _limits(self) -> tuple[int, int] | None:
-        """`min-replicas-to-write` and `min-replicas-max-lag`. None where one may not ask: hosted
-        stores forbid it, and see to it themselves."""
-        try:
-            found = await self._link.redis.config_get("min-replicas-*")
-        except ResponseError:
-            return None
-        kept = {_text(name): int(_text(value)) for name, value in found.items()}
-        return kept.get("min-replicas-to-write", 0), kept.get("min-replicas-max-lag", 0)
+
+async def _limits(primary: Server) -> tuple[int, int] | None:
+    """`min-replicas-to-write` and `min-replicas-max-lag`. None where one may not ask: hosted
+    stores forbid it, and see to it themselves."""
+    try:
+        found = await primary.config_get("min-replicas-*")
+    except ResponseError:
+        return None
+    kept = {_text(name): int(_text(value)) for name, value in found.items()}
+    return kept.get("min-replicas-to-write", 0), kept.get("min-replicas-max-lag", 0)
 
 
 def _guarded(to_write: int, max_lag: int, waited: float) -> None:
@@ -221,6 +247,16 @@ def _guarded(to_write: int, max_lag: int, waited: float) -> None:
             f" answering, but only {waited:g} s are waited out: lower it, or set"
             f" CONTEXT_REDIS_MAX_LAG_SECONDS to {max_lag}",
         )
+
+
+def _link(source: str | Redis | RedisCluster, settings: Settings) -> Link | ClusterLink:
+    timeout = settings.redis_timeout_seconds
+    if isinstance(source, str):
+        clustered = settings.redis_cluster
+        source = connect_cluster(source, timeout) if clustered else connect(source, timeout)
+    return (
+        ClusterLink(source, timeout) if isinstance(source, RedisCluster) else Link(source, timeout)
+    )
 
 
 def _epoch() -> str:

@@ -16,52 +16,66 @@ COUNTED_MS: Final = 2_000
 
 
 class RedisLiveness:
-    """The proofs beside the marks of one primary."""
+    """The proofs on one primary, for the marks of all."""
 
     def __init__(
         self,
         ask: Callable[[Command], Awaitable[Reply]],
+        beside: Callable[[Command], Awaitable[Sequence[Reply]]],
         forget: Callable[[], Awaitable[frozenset[Reign]]],
         max_lag_seconds: float,
     ) -> None:
-        """`forget`: as `ContextCache.forget_everything`. `max_lag_seconds`: as
+        """`ask`: the primary of a command's key. `beside`: those of a cluster, all of them.
+        `forget`: as `ContextCache.forget_everything`. `max_lag_seconds`: as
         `Settings.redis_max_lag_seconds`."""
-        self._ask, self._forget = ask, forget
+        self._ask, self._beside, self._forget = ask, beside, forget
         self._lag_ms = int(max_lag_seconds * 1000) + COUNTED_MS
-        self._known: tuple[Reign, int] | None = None
-        """The last reign, and the earliest time known at which it was settled."""
-        self._settled: Reign | None = None
+        self._known: tuple[frozenset[Reign], int] = frozenset(), 0
+        """The last reigns, and the earliest time known at which they were settled."""
+        self._settled: frozenset[Reign] = frozenset()
 
     async def pulse(self) -> Pulse:
-        names = keys.reign_name(), keys.timeline_name()
-        server, now, settles, timeline = await self._ask(
-            packs.call("pulse", names, (self._lag_ms,))
-        )
-        reign = Reign(server.decode())
-        if self._known is not None and self._known[0] == reign:
+        """The time is that of the primary that keeps the proofs, and notes first sights of all."""
+        others = await self._beside(packs.call("pulse", (), ()))
+        lately = [other for other, _, first in others if not first]
+        server, now, settles, timeline = await self._sight(lately)
+        reigns = frozenset(Reign(one.decode()) for one in (server, *(o[0] for o in others)))
+        if reigns == self._known[0]:
             settles = min(settles, self._known[1])  # the store may have lost its note
-        self._known = reign, settles
+        self._known = reigns, settles
         if settles <= now:
-            self._settled = reign
-        return Pulse(now, frozenset({reign}), settles, timeline and timeline.decode())
+            self._settled |= reigns
+        return Pulse(now, reigns, settles, timeline and timeline.decode())
 
     async def begin(self, timeline: str) -> frozenset[Reign]:
+        before = (await self.pulse()).reigns
         reigns = await self._forget()
-        if len(reigns) == 1:
+        if reigns == before:
             await self._ask(packs.call("begin", (keys.timeline_name(),), (timeline, *reigns)))
         return reigns
 
-    async def settles_in(self, reign: Reign) -> int:
+    async def settles_in(self, reign: Reign, name: str) -> int:
         """How many ms longer a primary that `reign` deposed may answer; 0: none does.
 
-        At least one where another reigns by now: what was done under `reign` may be gone.
+        At least one where the primary that has `name` is of another reign by now: what was done
+        under `reign` may be gone. The others of a cluster are not asked: they may be away.
         """
-        if reign == self._settled:
+        if reign in self._settled:
             return 0
-        pulse = await self.pulse()
-        if reign not in pulse.reigns:
+        server, _, first = await self._ask(packs.call("pulse", (name,), ()))
+        if server.decode() != reign:
             return 1
-        return max(0, pulse.settled_ms - pulse.at_ms)
+        if not first:
+            _, now, settles, _ = await self._sight([server])
+            if now < settles:
+                return int(settles - now)
+        self._settled |= {reign}
+        return 0
+
+    async def _sight(self, reigns: Sequence[bytes]) -> Reply:
+        """Since when `reigns` are known, where that is noted."""
+        names = keys.reign_name(), keys.timeline_name()
+        return await self._ask(packs.call("sight", names, (self._lag_ms, *reigns)))
 
     async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
         if not beats:
