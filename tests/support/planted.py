@@ -55,7 +55,7 @@ stamp_without_looking = in_scripts(
 )
 delete_in_place_of_mark = in_scripts("for first = 5, #ARGV, SLICE do", "for first = 5, 0 do")
 no_waiting_out = in_scripts(
-    "return {server, now, since + ARGV[1], timeline}", "return {server, now, 0, timeline}"
+    "return {server, now, latest + ARGV[1], timeline}", "return {server, now, 0, timeline}"
 )
 sliding_expiry = in_scripts(
     "redis.call('HSET', name, 'c', clock)",

@@ -38,6 +38,7 @@ ScriptName = Literal[
     "begin",
     "memory",
     "pulse",
+    "sight",
     "renew",
     "proofs",
     "tally",

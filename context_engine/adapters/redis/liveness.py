@@ -30,53 +30,52 @@ class RedisLiveness:
         `Settings.redis_max_lag_seconds`."""
         self._ask, self._beside, self._forget = ask, beside, forget
         self._lag_ms = int(max_lag_seconds * 1000) + COUNTED_MS
-        self._known: tuple[frozenset[Reign], int] | None = None
+        self._known: tuple[frozenset[Reign], int] = frozenset(), 0
         """The last reigns, and the earliest time known at which they were settled."""
         self._settled: frozenset[Reign] = frozenset()
 
     async def pulse(self) -> Pulse:
-        """The time is that of the primary that keeps the proofs, and notes when it first heard of
-        each of the others."""
+        """The time is that of the primary that keeps the proofs, and notes first sights of all."""
         others = await self._beside(packs.call("pulse", (), ()))
-        unsure = sorted(other for other, is_unsure in others if is_unsure)
-        names = keys.reign_name(), keys.timeline_name()
-        server, now, settles, timeline = await self._ask(
-            packs.call("pulse", names, (self._lag_ms, "all", *unsure))
-        )
-        reigns = frozenset(Reign(one.decode()) for one in (server, *(one for one, _ in others)))
-        if self._known is not None and self._known[0] == reigns:
+        lately = [other for other, _, first in others if not first]
+        server, now, settles, timeline = await self._sight(lately)
+        reigns = frozenset(Reign(one.decode()) for one in (server, *(o[0] for o in others)))
+        if reigns == self._known[0]:
             settles = min(settles, self._known[1])  # the store may have lost its note
         self._known = reigns, settles
         if settles <= now:
-            self._settled = reigns
+            self._settled |= reigns
         return Pulse(now, reigns, settles, timeline and timeline.decode())
 
     async def begin(self, timeline: str) -> frozenset[Reign]:
+        before = (await self.pulse()).reigns
         reigns = await self._forget()
-        if reigns == (await self.pulse()).reigns:
-            args = (timeline, *sorted(reigns))
-            await self._ask(packs.call("begin", (keys.timeline_name(),), args))
+        if reigns == before:
+            await self._ask(packs.call("begin", (keys.timeline_name(),), (timeline, *reigns)))
         return reigns
 
     async def settles_in(self, reign: Reign, name: str) -> int:
-        """How many ms longer a primary that `reign` deposed may answer; 0: none does. Asked of the
-        primary that has the key `name`, and of the one that keeps the proofs: of no other.
+        """How many ms longer a primary that `reign` deposed may answer; 0: none does.
 
-        At least one where another reigns by now: what was done under `reign` may be gone.
+        At least one where the primary that has `name` is of another reign by now: what was done
+        under `reign` may be gone. The others of a cluster are not asked: they may be away.
         """
         if reign in self._settled:
             return 0
-        server, is_unsure = await self._ask(packs.call("pulse", (name,), ()))
+        server, _, first = await self._ask(packs.call("pulse", (name,), ()))
         if server.decode() != reign:
             return 1
-        if is_unsure:
-            names = keys.reign_name(), keys.timeline_name()
-            args = (self._lag_ms, "one", reign)
-            _, now, settles, _ = await self._ask(packs.call("pulse", names, args))
-            if settles > now:
+        if not first:
+            _, now, settles, _ = await self._sight([server])
+            if now < settles:
                 return int(settles - now)
         self._settled |= {reign}
         return 0
+
+    async def _sight(self, reigns: Sequence[bytes]) -> Reply:
+        """Since when `reigns` are known, where that is noted."""
+        names = keys.reign_name(), keys.timeline_name()
+        return await self._ask(packs.call("sight", names, (self._lag_ms, *reigns)))
 
     async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
         if not beats:

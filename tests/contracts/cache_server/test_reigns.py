@@ -123,7 +123,7 @@ async def test_first_sight_of_the_deposed_is_not_that_of_its_successor(store: Re
     first = await store.liveness.pulse()
     long_ago = first.at_ms - 10 * LAG_MS
     [reign] = first.reigns
-    await store.redis.set(keys.reign_name(), f"{reign} {long_ago}")
+    await store.redis.hset(keys.reign_name(), mapping={"@": reign, reign: long_ago})
     async with RedisCache(store.url, settings()) as other:
         assert (await other.liveness.pulse()).settled_ms < first.at_ms
     await promote(store)
