@@ -7,9 +7,10 @@ ARGS ?=
 BENCH ?=
 ONLY ?=
 AREA ?= access
+SOAK_MINUTES ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check properties mutants bench schema clean
+.PHONY: help demo test check properties soak mutants bench schema clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,8 +28,11 @@ check: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-properties: $(READY)  ## a long proof: AREA=access, 10,000 workspaces; ACCESS_SEED=n repeats one
+properties: $(READY)  ## a long proof: AREA=access, freshness or model; see docs/testing.md
 	@AREA=$(AREA) $(BIN)/python -m pytest -q -s tests/properties/test_$(AREA).py $(ARGS)
+
+soak: $(READY)  ## everything at once, workers killed, an audit beside it; SOAK_MINUTES=20
+	@SOAK_MINUTES=$(SOAK_MINUTES) $(BIN)/python -m pytest -q -s tests/e2e/test_soak.py $(ARGS)
 
 mutants: $(READY)  ## mutation testing, figures by file; ONLY=context_engine/keys for a part
 	@$(BIN)/python tests/mutants.py $(ONLY) $(ARGS)

@@ -149,6 +149,9 @@ def _subject(subject: Subject) -> tuple[Tag, ...]:
 
 def _records(change: RecordsChanged) -> Iterable[Tag]:
     """Rows that come and go change counts; an edit only where somebody reads the cells."""
+    if change.op == "created":
+        yield keys.new_rows(change.table_id)
+        return
     if change.op != "updated":
         yield keys.rows(change.table_id)
         return

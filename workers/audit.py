@@ -128,21 +128,20 @@ class Auditor:
 def settled(request: ContextBuildInput, served: AgentContext) -> ContextBuildInput:
     """The request with what it inherited then, which its session may not keep any more."""
     there = {
-        "conversation_id": served.conversation,
-        "project_id": served.project,
-        "view_id": served.view,
-        "task_id": served.task,
-        "team_id": served.team,
-        "organization_id": served.organization,
-        "workflow_id": served.workflow,
+        "conversationId": served.conversation,
+        "projectId": served.project,
+        "viewId": served.view,
+        "taskId": served.task,
+        "teamId": served.team,
+        "organizationId": served.organization,
+        "workflowId": served.workflow,
     }
     inherited: JsonObject = {
         name: section.id
         for name, section in there.items()
         if name in served.trace.inherited and section is not None
     }
-    if "table_ids" in served.trace.inherited:
-        inherited["table_ids"] = [table.id for table in served.tables]
-    return ContextBuildInput.model_validate(
-        {**request.model_dump(exclude_unset=True, by_alias=False), **inherited}
-    )
+    if "tableIds" in served.trace.inherited:
+        inherited["tableIds"] = [table.id for table in served.tables]
+    said = request.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    return ContextBuildInput.model_validate({**said, **inherited})

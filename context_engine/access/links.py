@@ -40,10 +40,10 @@ def _arriving(
         ]
         if facts.id in here or not leading:
             continue
-        table = tables.one(facts.id)
+        table = tables.one(facts.id, counted=False)
         if table is None:
             continue
-        tables.tell_of(table)
+        tables.tell_of(table, counted=False)
         for field in leading:
             if field.linked_table_id is not None and table.shows(field.id):
                 yield _link(run, tables, table, field, field.linked_table_id)
@@ -53,10 +53,10 @@ def _link(
     run: Run, tables: Tables, table: VisibleTable, field: FieldFacts, target_id: str
 ) -> VisibleLink:
     run.tell({keys.value(table.id, field.id)})
-    target = tables.one(target_id)
+    target = tables.one(target_id, counted=False)
     if target is None:
         return VisibleLink(maker=MAKER, table=table, field=field, target=None, ends=(), back=None)
-    tables.tell_of(target)
+    tables.tell_of(target, counted=False)
     back = next(
         (f for f in (run.fields_of(target_id) or {}).values() if f.id == field.linked_field_id),
         None,

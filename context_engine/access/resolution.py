@@ -144,9 +144,10 @@ def _with_talk(scope: VisibleScope, run: Run, inherited: frozenset[str]) -> Visi
     rights: dict[str, str] = {}
     if ran_over:
         tables = Tables(run, scope.agents)
-        for table in filter(None, map(tables.one, sorted(ran_over))):
-            rights[table.id] = table.rights
-            told |= tables.told_of(table)
+        for table_id in sorted(ran_over):
+            if (table := tables.one(table_id, counted=False)) is not None:
+                rights[table.id] = table.rights
+                told |= tables.told_of(table, counted=False)
     tags = told | (run.tags - scope.tags) | {keys.rows(id) for id in ran_over}
     visible = VisibleConversation(
         maker=MAKER,

@@ -178,6 +178,12 @@ def _said(fault: Exception) -> str:
 @lru_cache(maxsize=4_096)
 def rows_of(table_id: str) -> frozenset[Tag]:
     """Tags of what a count of a table's rows depends on, beside the cells it reads."""
+    return linked_rows_of(table_id) | {keys.new_rows(table_id)}
+
+
+@lru_cache(maxsize=4_096)
+def linked_rows_of(table_id: str) -> frozenset[Tag]:
+    """The same of those rows alone that something leads to, which new ones are not."""
     return frozenset({keys.schema(table_id), keys.rows(table_id)})
 
 

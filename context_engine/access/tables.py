@@ -8,7 +8,7 @@ from context_engine import keys, policy, view_filters
 from context_engine.access.attributes import asked_by
 from context_engine.access.roles import held_on, let_in
 from context_engine.access.rows import names, parsed_once, rows_held
-from context_engine.access.run import Cell, Run, cells_of, rows_of
+from context_engine.access.run import Cell, Run, cells_of, linked_rows_of, rows_of
 from context_engine.access.views import looked_at
 from context_engine.access.visible import MAKER, VisibleTable, VisibleView, Way, untold
 from context_engine.access.ways import Entry, Shown, entries, sees_view, shown, writable
@@ -29,7 +29,7 @@ class Tables:
         self._in_sight = {entry.table.id for entry in self._entries}
         self._made: dict[str, VisibleTable | None] = {}
         self._reads: dict[str, set[Cell]] = {}
-        self._told: dict[str, frozenset[Tag]] = {}
+        self._told: dict[tuple[str, bool], frozenset[Tag]] = {}
 
     def requested(self) -> tuple[VisibleTable, ...]:
         """The effective tables in sight; the others are noted as missing."""
@@ -44,32 +44,39 @@ class Tables:
                 self._run.missing.append(Unresolved(coordinate="tableIds", id=table_id))
         return tuple(seen)
 
-    def one(self, table_id: str) -> VisibleTable | None:
-        """A table in sight. The answer depends on its tags; whoever shows it tells them too."""
+    def one(self, table_id: str, *, counted: bool = True) -> VisibleTable | None:
+        """A table in sight. The answer depends on its tags; whoever shows it tells them too.
+
+        `counted`: on new rows too. Not where links end in it, or tools ran over it, and that is
+        all.
+        """
         if table_id not in self._made:
             with self._run.noting() as reads:
                 self._made[table_id] = self._decided(table_id)
             self._reads[table_id] = reads
-            self._run.tags |= self._tags_of(table_id)  # beside those of `reads`
+            self._run.tags |= self._tags_of(table_id, counted=False)  # beside those of `reads`
+        if counted:
+            self._run.tags |= rows_of(table_id)
         return self._made[table_id]
 
-    def tell_of(self, table: VisibleTable) -> None:
+    def tell_of(self, table: VisibleTable, *, counted: bool = True) -> None:
         """The answer shows `table`, and may say what it depends on."""
-        self._run.tell(self.told_of(table))
+        self._run.tell(self.told_of(table, counted=counted))
 
-    def told_of(self, table: VisibleTable) -> frozenset[Tag]:
+    def told_of(self, table: VisibleTable, *, counted: bool = True) -> frozenset[Tag]:
         """What a table in sight depends on, but for what it reads of others out of sight."""
-        if table.id not in self._told:
-            told = self._tags_of(table.id, self.in_sight(self._reads[table.id]))
-            self._told[table.id] = frozenset(told)
-        return self._told[table.id]
+        if (table.id, counted) not in self._told:
+            reads = self.in_sight(self._reads[table.id])
+            told = self._tags_of(table.id, reads, counted=counted)
+            self._told[table.id, counted] = frozenset(told)
+        return self._told[table.id, counted]
 
     def in_sight(self, cells: Iterable[Cell]) -> set[Cell]:
         """Those of tables that some way leads into."""
         return {cell for cell in cells if cell[0] in self._in_sight}
 
-    def _tags_of(self, table_id: str, reads: Iterable[Cell] = ()) -> set[Tag]:
-        tags = cells_of(reads) | rows_of(table_id)
+    def _tags_of(self, table_id: str, reads: Iterable[Cell] = (), *, counted: bool) -> set[Tag]:
+        tags = cells_of(reads) | (rows_of if counted else linked_rows_of)(table_id)
         for source in _sources(self._run.tables, table_id):
             tags |= {keys.schema(source), keys.views(source)}
         if any(entry.table.id == table_id and entry.view is not None for entry in self._entries):

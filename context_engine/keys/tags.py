@@ -9,7 +9,7 @@ from typing import NewType
 
 from context_engine.keys.encoding import part
 
-VOCABULARY = "1"
+VOCABULARY = "2"
 """Version of the tags: raise it when a tag is added that older consumers would not mark."""
 
 Tag = NewType("Tag", str)
@@ -41,8 +41,14 @@ def views(table_id: str) -> Tag:
 
 
 def rows(table_id: str) -> Tag:
-    """Which rows a table has: records that come and go, and policies over them."""
+    """Which rows a table has: records that go and come back, and policies over them."""
     return _tag("rows", table_id)
+
+
+def new_rows(table_id: str) -> Tag:
+    """Records that are new in a table. Nothing leads to them yet: what links to them is a change
+    of its own."""
+    return _tag("rows-new", table_id)
 
 
 def value(table_id: str, field_id: str) -> Tag:

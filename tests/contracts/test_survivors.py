@@ -112,6 +112,28 @@ async def test_an_edit_leaves_alone_what_does_not_read_it(
     assert {place for place, (_, said) in after.items() if said != before[place]} <= readers
 
 
+COUNTED = {"staff", "both tables", "links counted", "attributes", "followed link"}
+"""Places whose contexts count the rows of staff, or read its cells for a rule."""
+
+
+async def test_a_new_record_leaves_alone_what_only_links_to_its_table(house: House) -> None:
+    """The others end, and say one more. What links to it then is seen everywhere."""
+    before = {place: (await told(house.engine, place))[1] for place in PLACES}
+    assert {(await told(house.engine, place))[0] for place in PLACES} == {"cache"}
+    await house.services.records.create(ANA, "w", "staff", {"land": "Spain"}, id="s9")
+    after = {place: await told(house.engine, place) for place in PLACES}
+    assert {p for p, (source, _) in after.items() if source == "cache"} == PLACES.keys() - COUNTED
+    for place, (_, said) in after.items():
+        assert said == (await told(house.engine, place, fresh=True))[1]
+    assert {p for p in PLACES if after[p][1] != before[p]} == {
+        "staff",
+        "both tables",
+        "links counted",
+    }
+    await house.services.links.set(ANA, "w", "t", "tu", "r0", ["s3", "s9"])
+    assert (await told(house.engine, "table"))[1] != after["table"][1]
+
+
 async def test_the_edits_that_decide_are_seen(house: House) -> None:
     """Else the survivors above would prove nothing: each of these changes what is said."""
     changed = set()

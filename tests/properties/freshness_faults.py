@@ -8,12 +8,13 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from context_engine import keys
 from context_engine.adapters.memory import MemoryCache
 from context_engine.adapters.memory.cache import Marks
 from context_engine.keys import Tag
 from context_engine.ports import Entry, Epoch, Marked, Moment, NewEntry, SessionWrite
 from tests.properties.freshness_world import ACCESS, TAGS, Build, InMemory, parts
-from tests.support.cache import TTL_MS, WORKSPACE, MemoryStore
+from tests.support.cache import TTL_MS, MemoryStore
 
 
 class Faulty(InMemory):
@@ -25,6 +26,10 @@ class Faulty(InMemory):
         return self.kind(now=lambda: store.now_ms)
 
 
+def _marks(cache: MemoryCache, entries: Sequence[NewEntry]) -> Marks | None:
+    return cache.marks.get(keys.workspace_in(entries[0].name)) if entries else None
+
+
 class StampsAtFill(Faulty):
     """Entries bear the clock at their fill, not at their build's beginning."""
 
@@ -32,7 +37,7 @@ class StampsAtFill(Faulty):
         async def fill(
             self, moment: Moment, entries: Sequence[NewEntry], session: SessionWrite | None
         ) -> bool:
-            if (marks := self.marks.get(WORKSPACE)) is not None:
+            if (marks := _marks(self, entries)) is not None:
                 entries = [replace(entry, clock=marks.clock) for entry in entries]
             return await super().fill(moment, entries, session)
 
@@ -93,7 +98,7 @@ class KeepsEveryMemory(Faulty):
         async def fill(
             self, moment: Moment, entries: Sequence[NewEntry], session: SessionWrite | None
         ) -> bool:
-            marks = self.marks.get(WORKSPACE)
+            marks = _marks(self, entries)
             if session is not None and session.memory is not None and marks is not None:
                 memory = replace(session.memory, clock=marks.clock)
                 session = replace(session, memory=memory)

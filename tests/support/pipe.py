@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from events import cloudevents
@@ -24,13 +24,14 @@ class Pipe:
     positions: Offsets = field(default_factory=lambda: defaultdict(int))
     committed: Offsets = field(default_factory=dict)
     revocations: int = 0
+    now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     _came: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def send(self, record: OutgoingRecord) -> Position:
         offset = sum(one.topic == record.topic for one in self.records)
-        now = int(time.time() * 1000)
+        at = self.now_ms()
         self.records.append(
-            RawMessage(record.topic, 0, offset, now, record.key, record.value, record.headers)
+            RawMessage(record.topic, 0, offset, at, record.key, record.value, record.headers)
         )
         self._came.set()
         return Position(record.topic, 0, offset)
@@ -66,6 +67,9 @@ class Pipe:
             place = raw.topic, raw.partition
             if place in since and raw.timestamp >= since[place]:
                 self.positions[place] = min(self.positions[place], raw.offset)
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        self.positions[topic, partition] = offset
 
     def of(self, type: str) -> list[RawMessage]:
         """The messages of a CloudEvents type, such as `domain.table.changed`, in order."""

@@ -149,6 +149,17 @@ def test_links_are_counted_where_both_sides_are() -> None:
     assert one.uncountable is None
 
 
+def test_no_link_depends_on_new_rows_of_the_other_table() -> None:
+    """Nothing leads to them yet. Of the table that is asked for they are counted."""
+    here, there = pair()
+    one_way = table("y", field("f"), link("to.t", "t"))
+    scope = resolve(member("viewer", here, there, one_way), at("t"))
+    assert len(scope.links) == 2
+    assert {tag for tag in scope.tags if tag.startswith("rows-new")} == {keys.new_rows("t")}
+    both = resolve(member("viewer", here, there, one_way), at("t", "x"))
+    assert {keys.new_rows("t"), keys.new_rows("x")} <= both.told
+
+
 def test_a_link_depends_on_its_cells_and_on_the_table_that_it_leads_to() -> None:
     """Told where that is in sight; where not, the same as if it were gone."""
     here, there = pair()

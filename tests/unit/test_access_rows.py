@@ -421,14 +421,14 @@ def test_a_boundary_ends_with_its_days() -> None:
 
 BASE = {
     keys.EVERYTHING, keys.WORKSPACE, keys.access("u"), keys.user("u"), keys.teams_of("u"),
-    keys.views("t"), keys.links_to("t"), keys.schema("t"), keys.rows("t"),
+    keys.views("t"), keys.links_to("t"), keys.schema("t"), keys.rows("t"), keys.new_rows("t"),
 }  # fmt: skip
 
 
 def cell(table_id: str, field_id: str) -> set[Tag]:
     return {
-        keys.schema(table_id), keys.rows(table_id), keys.value(table_id, field_id),
-        keys.any_value(table_id),
+        keys.schema(table_id), keys.rows(table_id), keys.new_rows(table_id),
+        keys.value(table_id, field_id), keys.any_value(table_id),
     }  # fmt: skip
 
 
@@ -459,7 +459,8 @@ def test_a_linked_row_counts_by_being_there() -> None:
                    policies=(policy_of({"linkedAny": {"field": "l", "pred": True}}),))  # fmt: skip
     scope = resolve(member("viewer", stored, table("x")), at("t"))
     # The link in sight tells of its own field, and of the table that it leads to.
-    assert scope.told == BASE | cell("t", "l") | {keys.schema("x"), keys.rows("x")}
+    there = {keys.schema("x"), keys.rows("x"), keys.new_rows("x")}
+    assert scope.told == BASE | cell("t", "l") | there
 
 
 def test_what_a_boundary_reads_is_a_dependency() -> None:

@@ -41,6 +41,7 @@ from tests.support.facts import (
 
 WHO = {keys.EVERYTHING, keys.WORKSPACE, keys.access("u"), keys.user("u"), keys.teams_of("u")}
 SHUT = (grant("none"),)
+ROWS = {keys.schema("t"), keys.rows("t"), keys.new_rows("t")}
 
 
 def project(*tables: str, private: bool = False, mine: bool = False) -> ProjectFacts:
@@ -118,7 +119,7 @@ def denied(facts: Facts, asked: Any, **more: Any) -> Denied:
 
 def test_a_table_that_is_denied_takes_its_dependencies_along() -> None:
     """As one that is missing does: the grant, the table, its rows and what links to it."""
-    asks = WHO | {keys.views("t"), keys.links_to("t"), keys.schema("t"), keys.rows("t")}
+    asks = WHO | {keys.views("t"), keys.links_to("t")} | ROWS
     for facts in (member("viewer"), member("viewer", table(), grants=SHUT)):
         error = denied(facts, at("t"))
         assert (str(error), error.tags) == (str(NotFound("table", "t")), asks)
@@ -221,7 +222,7 @@ def test_a_project_is_for_viewers_or_for_its_members(
     missing = [] if seen else [("projectId", "p"), ("taskId", "k")]
     assert [(one.coordinate, one.id) for one in scope.absent] == missing
     asked = {keys.project("p"), keys.tasks_of("p"), keys.task("k")}
-    rows = {keys.schema("t"), keys.rows("t")} if seen else set()
+    rows = ROWS if seen else set()
     assert scope.told == WHO | asked | rows
     assert scope.tags == scope.told
 
@@ -263,7 +264,7 @@ def test_a_task_is_in_sight_with_its_project_and_the_table_of_its_row(
     if scope.task is not None:
         there = scope.task.row_in
         assert (there.id if there else None) == stored.get("table_id")
-        rows: set[Tag] = {keys.schema("t"), keys.rows("t")} if there else set()
+        rows: set[Tag] = ROWS if there else set()
         of = {keys.project("p")} if "project" in stored else set()
         assert scope.task.told == rows | of
     assert scope.told == WHO | {keys.task("k")}

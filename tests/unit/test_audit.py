@@ -82,7 +82,7 @@ def test_a_section_that_was_away_explains_it() -> None:
 def test_what_was_inherited_is_said_again() -> None:
     """The session may keep something else by now; what the request said itself stays."""
     asked = ContextBuildInput.model_validate({"userId": "u", "workspaceId": "w", "viewId": None})
-    trace = Trace(sections={}, inherited=("table_ids", "project_id"))
+    trace = Trace(sections={}, inherited=("tableIds", "projectId"))
     served = agent_context().model_copy(update={"trace": trace})
     again = settled(asked, served)
     assert again.model_fields_set == {"user_id", "workspace_id", "view_id", "table_ids"}

@@ -128,8 +128,9 @@ TOUCHES: list[tuple[AnyChange, set[Tag]]] = [
     (AgentChanged(**HERE, agent_id="a", op="updated"), {keys.agent("a")}),
     *(
         (RecordsChanged(**HERE, table_id="t", op=op), {keys.rows("t")})
-        for op in ("created", "deleted", "restored")
+        for op in ("deleted", "restored")
     ),
+    (RecordsChanged(**HERE, table_id="t", op="created"), {keys.new_rows("t")}),
     (
         RecordsChanged(**HERE, table_id="t", op="updated", field_ids=("f", "g")),
         {
