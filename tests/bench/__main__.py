@@ -19,6 +19,7 @@ from tests.bench.house import BenchHouse, bench_house, real_request
 from tests.bench.imports import imports
 from tests.bench.load import Load
 from tests.bench.report import Goal, Measure, show, write
+from tests.bench.revocations import taken_back
 from tests.bench.rules import rules
 from tests.bench.sizes import large, million
 from tests.bench.vain import in_vain
@@ -86,6 +87,7 @@ BENCHES: dict[str, Callable[[BenchHouse], Awaitable[list[Measure]]]] = {
     "million": million,
     "evict": evict,
     "marks": marks,
+    "revocations": taken_back,
     "memory": memory,
     "import": imports,
 }
