@@ -34,9 +34,6 @@ from context_engine.ports import (
 )
 from context_engine.settings import Settings
 
-MOST_FIELDS = 20_000
-"""Marks a workspace's hash holds before it is dropped, at about 67 bytes each."""
-
 MARKS_PATTERN = keys.marks_name("").replace("{}", "{*}")
 """Matches the name of every workspace's marks, and no other name."""
 
@@ -56,6 +53,7 @@ class RedisCache:
         redis = connect(source, timeout) if isinstance(source, str) else source
         self._link = Link(redis, timeout)
         self._batcher = Batcher(self._link.send)
+        self._most_marks = settings.marks_cap
         self._life_ms = 2 * settings.cache_ttl_seconds * 1000
         self._single = packs.Single()
         self._looks = packs.Looks(self._life_ms)
@@ -117,7 +115,7 @@ class RedisCache:
             tags,
             epoch=_epoch() if create else "",
             life_ms=self._life_ms,
-            most=MOST_FIELDS,
+            most=self._most_marks,
         )
         return packs.marked(workspace_id, await self._ask(command))
 
