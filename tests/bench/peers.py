@@ -19,7 +19,7 @@ from aiocache import RedisCache as AioCache
 from aiocache import cached_stampede
 from aiocache.serializers import PickleSerializer
 from cashews import Cache as Cashews
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import Redis
 
 from context_engine import keys
 from context_engine.engine import Options
@@ -155,9 +155,10 @@ class OfAiocache(Peer):
             "port": place.port,
             "password": place.password,
             "serializer": PickleSerializer(),
-            # Its own pool refuses whoever comes when all connections are taken.
-            "connection_pool_class": BlockingConnectionPool,
-            "pool_max_size": 100,
+            # With as many connections as there are requests at once, and time for all of them:
+            # it gives up on what has to wait for one, and builds instead.
+            "pool_max_size": 2 * AT_ONCE,
+            "timeout": 30,
         }
         self._cache = AioCache(**self._more)
         self._namespaces: dict[int, str] = {}
