@@ -21,7 +21,7 @@ from tests.bench.house import BenchHouse
 from tests.bench.report import Goal, Measure
 from workers.supervisor import WorkerProcess
 
-ROUNDS = 3
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 ASK_SECONDS = 0.02
 STEADY_SECONDS = 2.0
 SETTLE_SECONDS = 60.0
