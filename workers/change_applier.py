@@ -13,7 +13,7 @@ from context_engine import keys
 from context_engine.changes import AnyChange
 from context_engine.invalidation import Applied, Invalidator
 from context_engine.keys import Tag
-from context_engine.ports import Evicted
+from context_engine.ports import Evicted, Marked
 from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.dead_letters import dead_letter
@@ -28,6 +28,9 @@ log = structlog.get_logger(__name__)
 SOURCE = "context-engine/invalidate"
 UNREADABLE = "unreadable"
 """The change type that an announcement names where nobody could read the change."""
+
+AT_ONCE = 32
+"""Changes whose contexts are unlinked at once."""
 
 NONE = Evicted(0, (), truncated=False)
 """Nothing was unlinked: all of it lost its marks."""
@@ -75,9 +78,16 @@ class ChangeApplier:
             stand += [(poison.raw, mark.reign) for mark in ended]
         self._prover.note(batch, stand)
         await self._prover.hear(heard)
-        told: list[OutgoingRecord] = []
-        for (raw, change), mark in zip(changes, marks, strict=True):
-            told.append(self._changed(raw, await self._invalidator.evict(change, mark)))
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def evicted(raw: RawMessage, change: AnyChange, mark: Marked) -> OutgoingRecord:
+            async with turns:
+                return self._changed(raw, await self._invalidator.evict(change, mark))
+
+        # The next batch's marks wait for these, so they share their round trips.
+        told = await asyncio.gather(
+            *(evicted(raw, one, mark) for (raw, one), mark in zip(changes, marks, strict=True))
+        )
         for poison in poisons:
             told.extend(await self._buried(poison))
         await asyncio.gather(*map(self._producer.send, told))
