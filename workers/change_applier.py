@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 from uuid import uuid4
 
@@ -42,6 +43,15 @@ class Sender(Protocol):
     async def send(self, record: OutgoingRecord) -> Position: ...
 
 
+@dataclass(frozen=True, slots=True)
+class MarkedBatch:
+    """What is left to do of a batch whose marks stand."""
+
+    raw: Sequence[RawMessage]
+    changes: Sequence[tuple[RawMessage, AnyChange, Marked]]
+    poisons: Sequence[Poison]
+
+
 class ChangeApplier:
     """Applies a batch of messages of the change topics. Raises `Unavailable` part-way: redo it."""
 
@@ -60,6 +70,10 @@ class ChangeApplier:
 
     async def apply(self, batch: Sequence[RawMessage]) -> None:
         """Marks all, proves it, then evicts, then tells. Done means: may be committed."""
+        await self.finish([await self.mark(batch)])
+
+    async def mark(self, batch: Sequence[RawMessage]) -> MarkedBatch:
+        """Marks all, and proves it: whatever the batch ends is not served from here on."""
         changes: list[tuple[RawMessage, AnyChange]] = []
         heard: list[Heard] = []
         poisons: list[Poison] = []
@@ -78,16 +92,20 @@ class ChangeApplier:
             stand += [(poison.raw, mark.reign) for mark in ended]
         self._prover.note(batch, stand)
         await self._prover.hear(heard)
+        marked = [(raw, one, mark) for (raw, one), mark in zip(changes, marks, strict=True)]
+        return MarkedBatch(batch, marked, poisons)
+
+    async def finish(self, batches: Sequence[MarkedBatch]) -> None:
+        """Evicts what these batches ended, then tells. May be done again."""
         turns = asyncio.Semaphore(AT_ONCE)
 
         async def evicted(raw: RawMessage, change: AnyChange, mark: Marked) -> OutgoingRecord:
             async with turns:
                 return self._changed(raw, await self._invalidator.evict(change, mark))
 
-        # The next batch's marks wait for these, so they share their round trips.
-        told = await asyncio.gather(
-            *(evicted(raw, one, mark) for (raw, one), mark in zip(changes, marks, strict=True))
-        )
+        changes = [one for batch in batches for one in batch.changes]
+        poisons = [one for batch in batches for one in batch.poisons]
+        told = await asyncio.gather(*(evicted(*one) for one in changes))
         for poison in poisons:
             told.extend(await self._buried(poison))
         await asyncio.gather(*map(self._producer.send, told))
