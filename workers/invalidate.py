@@ -28,8 +28,8 @@ from workers.beside import beside
 from workers.change_applier import ChangeApplier, MarkedBatch
 from workers.health import served
 from workers.heartbeat import Heart
+from workers.process import ExitCode
 from workers.proving import Prover, proven
-from workers.runner import ExitCode
 from workers.watchdog import Stalled, Watchdog
 
 __all__ = ["ChangeApplier", "Consumption", "next_offsets", "run", "watched"]

@@ -25,6 +25,7 @@ from redis.asyncio import Redis
 from context_engine import keys
 from context_engine.changes import RecordsChanged
 from events import cloudevents, messages
+from events.closing import stop_consumer, stop_producer
 from events.topics import Topics
 from tests.bench.baselines import _say_ready, _stop_signal
 from tests.bench.hot import Worker, running
@@ -166,7 +167,7 @@ async def _paced(house: BenchHouse) -> list[list[float]]:
         async with asyncio.timeout(30):
             await asyncio.gather(*futures)
     finally:
-        await producer.stop()
+        await stop_producer(producer, 5.0)
     return sent
 
 
@@ -269,7 +270,7 @@ async def _clients() -> AsyncIterator[tuple[AIOKafkaConsumer, Redis]]:
         async with Redis.from_url(os.environ["CONTEXT_REDIS_URL"]) as redis:
             yield consumer, redis
     finally:
-        await consumer.stop()
+        await stop_consumer(consumer)
 
 
 if __name__ == "__main__":
