@@ -31,7 +31,8 @@ UNREADABLE = "unreadable"
 """The change type that an announcement names where nobody could read the change."""
 
 AT_ONCE = 32
-"""Changes whose contexts are unlinked at once."""
+"""Changes that are evicted and told of at once: they share round trips, and marks of what comes
+meanwhile find their turn between them."""
 
 NONE = Evicted(0, (), truncated=False)
 """Nothing was unlinked: all of it lost its marks."""
@@ -96,19 +97,19 @@ class ChangeApplier:
         return MarkedBatch(batch, marked, poisons)
 
     async def finish(self, batches: Sequence[MarkedBatch]) -> None:
-        """Evicts what these batches ended, then tells. May be done again."""
+        """Evicts what these batches ended, and tells of each. May be done again."""
         turns = asyncio.Semaphore(AT_ONCE)
 
-        async def evicted(raw: RawMessage, change: AnyChange, mark: Marked) -> OutgoingRecord:
+        async def one(raw: RawMessage, change: AnyChange, mark: Marked) -> None:
             async with turns:
-                return self._changed(raw, await self._invalidator.evict(change, mark))
+                applied = await self._invalidator.evict(change, mark)
+                await self._producer.send(self._changed(raw, applied))
 
-        changes = [one for batch in batches for one in batch.changes]
-        poisons = [one for batch in batches for one in batch.poisons]
-        told = await asyncio.gather(*(evicted(*one) for one in changes))
+        changes = [change for batch in batches for change in batch.changes]
+        poisons = [poison for batch in batches for poison in batch.poisons]
+        await asyncio.gather(*(one(*change) for change in changes))
         for poison in poisons:
-            told.extend(await self._buried(poison))
-        await asyncio.gather(*map(self._producer.send, told))
+            await asyncio.gather(*map(self._producer.send, await self._buried(poison)))
         if changes or poisons:
             log.info("changes applied", changes=len(changes), unreadable=len(poisons))
 

@@ -37,7 +37,7 @@ __all__ = ["ChangeApplier", "Consumption", "next_offsets", "run", "watched"]
 log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 0.5
-MOST_AHEAD = 2_000
+MOST_AHEAD = 10_000
 """Records that are marked, or about to be, while those before them are still being finished."""
 
 SEND_SECONDS = 8.0

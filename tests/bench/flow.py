@@ -100,8 +100,8 @@ async def _round(house: BenchHouse, read: Read) -> list[float]:
         async with asyncio.timeout(30):
             await watch.until([len(times) for times in acknowledged])
     finally:
-        watching.cancel()
-        await asyncio.wait([watching])
+        watch.going = False  # a cancellation may be lost in the client
+        await watching
     return [
         max(0.0, (applied - sent) * 1000)
         for sent_all, applied_all in zip(acknowledged, watch.applied, strict=True)
@@ -125,10 +125,11 @@ class _Watch:
 
     read: Read
     base: list[int]
+    going: bool = True
     applied: list[list[float]] = field(default_factory=lambda: [[] for _ in WORKSPACES])
 
     async def run(self) -> None:
-        while True:
+        while self.going:
             counts, now = await self.read(), time.perf_counter()
             for times, count, base in zip(self.applied, counts, self.base, strict=True):
                 times += [now] * (count - base - len(times))

@@ -222,7 +222,7 @@ async def test_marks_come_first_and_the_position_last() -> None:
     assert await consume(steps) == ExitCode.OK
     assert steps.done == [
         *("poll", "mark", "mark", "poll", "mark"),
-        *("evict", "evict", "evict", "send", "send", "send", "send", "commit"),
+        *("evict", "send", "evict", "send", "evict", "send", "send", "commit"),
     ]
     assert steps.committed == [{(TOPIC, 0): 7}]
 
