@@ -1,7 +1,7 @@
 """At 500 changes a second: from a change on its topic to all that it ends being unservable.
 
 The invalidation consumer as a process, and in turn a bare aiokafka consumer that raises one
-counter in Redis for each change: `python -m tests.bench.flow`. Both are watched in the same way,
+counter in Redis for each change: `tests.bench.bare`. Both are watched in the same way,
 from outside: how far the workspace's clock, or the counter, has come. The relay's heartbeats go
 through the topics all the while.
 """
@@ -13,21 +13,20 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from uuid import uuid4
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaProducer
 from redis.asyncio import Redis
 
 from context_engine import keys
 from context_engine.changes import RecordsChanged
 from events import cloudevents, messages
-from events.closing import stop_consumer, stop_producer
+from events.closing import stop_producer
 from events.topics import Topics
-from tests.bench.baselines import _say_ready, _stop_signal
+from tests.bench.bare import counter
 from tests.bench.hot import Worker, running
 from tests.bench.house import BenchHouse
 from tests.bench.report import Goal, Measure
@@ -194,11 +193,7 @@ async def _clocks(redis: Redis) -> list[int]:
 
 
 async def _counters(redis: Redis) -> list[int]:
-    return [int(count or 0) for count in await redis.mget(map(_counter, WORKSPACES))]
-
-
-def _counter(workspace: str) -> str:
-    return f"bench:flow:{workspace}"
+    return [int(count or 0) for count in await redis.mget(map(counter, WORKSPACES))]
 
 
 def _ours(house: BenchHouse) -> Worker:
@@ -223,7 +218,7 @@ def _worker(house: BenchHouse, name: str) -> Worker:
 def _bare(house: BenchHouse) -> Worker:
     return Worker(
         name="bare",
-        command=[sys.executable, "-m", "tests.bench.flow"],
+        command=[sys.executable, "-m", "tests.bench.bare"],
         requests_topic="",
         replies_topic="",
         environment={
@@ -233,49 +228,3 @@ def _bare(house: BenchHouse) -> Worker:
             "BENCH_GROUP": f"bench-flow-{uuid4().hex}",
         },
     )
-
-
-# -- the bare consumer, a process of its own -------------------------------------------------------
-
-
-async def _consume() -> None:
-    """One pipeline for what a fetch brought, and a commit; until SIGTERM."""
-    stop = _stop_signal()
-    async with _clients() as (consumer, redis):
-        while not stop.is_set():
-            batches = await consumer.getmany(timeout_ms=100)
-            pipeline = redis.pipeline(transaction=False)
-            for record in (one for records in batches.values() for one in records):
-                if record.key is not None:  # a heartbeat has none
-                    pipeline.incr(_counter(record.key.decode()))
-            await pipeline.execute()
-            if batches:
-                await consumer.commit()
-
-
-@asynccontextmanager
-async def _clients() -> AsyncIterator[tuple[AIOKafkaConsumer, Redis]]:
-    consumer = AIOKafkaConsumer(
-        os.environ["BENCH_TOPIC"],
-        bootstrap_servers=os.environ["CONTEXT_KAFKA_BOOTSTRAP"],
-        group_id=os.environ["BENCH_GROUP"],
-        enable_auto_commit=False,
-        auto_offset_reset="latest",
-        fetch_max_wait_ms=50,
-    )
-    await consumer.start()
-    while not consumer.assignment():
-        await consumer.getmany(timeout_ms=50)
-    _say_ready()
-    try:
-        async with Redis.from_url(os.environ["CONTEXT_REDIS_URL"]) as redis:
-            yield consumer, redis
-    finally:
-        await stop_consumer(consumer)
-
-
-if __name__ == "__main__":
-    import uvloop
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_consume())
