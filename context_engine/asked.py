@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Hashable
 from dataclasses import dataclass
+from operator import itemgetter
 
 from context_engine.coordinates import Effective
 from context_engine.keys import Scope
@@ -29,6 +32,16 @@ class Options:
 
 
 DEFAULTS = Options()
+
+_plain = itemgetter(*(name for name in ContextBuildInput.model_fields if name != "metadata"))
+
+
+def flight_name(request: ContextBuildInput, options: Options) -> Hashable:
+    """What requests must share to share an answer: all that they say, and all that decides which
+    answers will do. Cheaper than the names in the cache, and sooner there: it needs no session."""
+    given, metadata = frozenset(request.model_fields_set), request.metadata
+    # As JSON, in which true is not 1.
+    return _plain(request.__dict__), given, json.dumps(metadata) if metadata else "", options
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from context_engine import access
-from context_engine.asked import DEFAULTS, Answer, Asked, Options
+from context_engine.asked import DEFAULTS, Answer, Asked, Options, flight_name
 from context_engine.assembly import assemble
 from context_engine.builder import Builder
 from context_engine.built import Surfaced
 from context_engine.errors import NotFound, Unavailable
 from context_engine.faults import Faults
-from context_engine.flights import Flights
+from context_engine.flights import LEAD_MS, Flight, Flights, pauses
 from context_engine.keeping import Keeper
 from context_engine.liveness import Liveness
 from context_engine.looking import Looked, Looking
@@ -29,6 +29,9 @@ __all__ = ["Answer", "ContextEngine", "Options", "moment_of"]
 
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Waits between attempts while a part is away; the last repeats until the build's bound."""
+
+Ids = tuple[str | None, str | None]
+"""Of the request and of its trace."""
 
 
 class ContextEngine:
@@ -67,36 +70,61 @@ class ContextEngine:
         Raises `NotFound` for what is fatal when out of sight, out of the cache too, `Unavailable`
         when the database or the evidence store stays away for the whole of the build's bound.
         """
-        look = await self._looking.first(request, options, request_id, trace_id)
+        arrived, name, bypass = time.monotonic(), flight_name(request, options), False
+        ids = request_id, trace_id
+        flight = self._joined(name, request, options, ids, bypass)
+        if flight.read_at is not None and await self.liveness.proven() is None:
+            # What is proven only later may answer who arrives later: this request is built for.
+            bypass, name = True, (name, "past the cache")
+            flight = self._joined(name, request, options, ids, bypass)
         try:
-            return look.whole or await self._flown(look)
+            await flight.ended()
+            while not flight.serves(arrived):
+                flight = self._joined(name, request, options, ids, bypass)
+                await flight.ended()
+            return flight.answer()
         finally:
             self._answers += 1
-            self._bypassed += look.asked.remarks.bypassed
+            self._bypassed += flight.bypassed
 
     @property
     def tally(self) -> Tally:
         """What it answered since it was made."""
         return Tally(self._answers, self._bypassed)
 
-    async def _flown(self, look: Looked) -> Answer:
-        """The answer of a build: of one that is under way where that may serve, else of the next,
-        which looks first at what the one before it stored."""
-        asked, name = look.asked, _flight_of(look.asked)
+    def _joined(
+        self, name: Hashable, request: ContextBuildInput, options: Options, ids: Ids, bypass: bool
+    ) -> Flight[Answer]:
+        """The flight of that name, which begins here if there is none."""
         flight = self._flights.under_way(name)
-        if flight is None:
-            flight = self._flights.begin(name, look.at, self._within_bound(asked, look.seen))
-        await flight.ended()
-        while not flight.serves(look.at):
-            flight = self._flights.under_way(name)
-            if flight is None:
-                flight = self._flights.begin(name, time.monotonic(), self._next(asked))
-            await flight.ended()
-        return flight.answer()
+        if flight is not None:
+            return flight
+        asked = self._looking.asked(request, options, *ids)
+        return self._flights.begin(name, lambda flight: self._fly(flight, asked, bypass))
 
-    async def _next(self, asked: Asked) -> Answer:
-        look = await self._looking.again(asked)
-        return look.whole or await self._within_bound(asked, look.seen)
+    async def _fly(self, flight: Flight[Answer], asked: Asked, bypass: bool) -> Answer:
+        """Looks, as long as another process leads again and again, and builds what is not there."""
+        if bypass:
+            asked.remarks.bypass()
+        flight.read_at = began = time.monotonic()
+        look = await self._looking.first(asked)
+        for pause in pauses():
+            flight.bypassed = look.asked.remarks.bypassed
+            if not look.led or time.monotonic() - began >= LEAD_MS / 1000:
+                break
+            await asyncio.sleep(pause)
+            flight.read_at = time.monotonic()
+            look = await self._looking.again(look.asked)
+        return look.whole or await self._led(look)
+
+    async def _led(self, look: Looked) -> Answer:
+        """Builds; where nothing was stored in the end, others need not wait for it."""
+        try:
+            return await self._within_bound(look.asked, look.seen)
+        except BaseException:
+            if look.seen is not None and look.seen.leads:
+                await self._repository.release(look.asked.names)
+            raise
 
     async def _within_bound(self, asked: Asked, seen: Seen | None) -> Answer:
         """Builds, and while a part is away tries again until the bound.
@@ -175,12 +203,6 @@ class ContextEngine:
                 now=moment_of(seen.now_ms) if seen is not None else None,
                 context_id=context_id,
             )
-
-
-def _flight_of(asked: Asked) -> Hashable:
-    """What requests must share to share an answer: all that decides what it is, and all that
-    decides which answers will do."""
-    return asked.names.whole, asked.options, asked.remarks.bypassed
 
 
 def moment_of(ms: int) -> datetime:

@@ -6,6 +6,7 @@ visible scope of them. Nothing else may read them: a section that did would skip
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, JsonValue
@@ -131,6 +132,21 @@ class TableFacts(Fact):
     """Those of the user and of the user's teams, on the table and on its views."""
 
 
+class ReadTables(tuple[TableFacts, ...]):
+    """Tables as one text told them. Of equal digests they are equal; any other tuple has none."""
+
+    digest: str
+    made: dict[object, object]
+    """What was made of this very object, kept as long as it is."""
+
+    @classmethod
+    def of(cls, tables: tuple[TableFacts, ...], digest: str) -> ReadTables:
+        """`tables`, told by a text with this digest."""
+        made = cls(tables)
+        made.digest, made.made = digest, {}
+        return made
+
+
 class ProjectFacts(Fact):
     id: str
     name: str
@@ -207,6 +223,8 @@ class DialogueFacts(Fact):
     messages: tuple[MessageFacts, ...] = ()
     message_count: int = 0
     total_chars: int = 0
+    """Characters of what people and the assistant wrote. What tools found is not among them:
+    whether a user may see it is decided anew, and its length would tell of what is withheld."""
 
 
 class ConversationFacts(Fact):
@@ -233,10 +251,11 @@ class Facts(Fact):
     team_ids: tuple[str, ...] = ()
     grants: tuple[GrantFacts, ...] = ()
     """Those of the user and of the user's teams on the workspace, and on the tables here and
-    their views."""
+    their views. One on no id at all stands in where there is none."""
     named: tuple[str, ...] = ()
     """The live tables that the request comes to: those requested, those of the requested task and
-    project's tasks, and those that tool messages of the conversation's tail ran over."""
+    project's tasks, and those that tool messages of the conversation's tail ran over. No id at
+    all stands in for one that is not there."""
     view: ViewHead | None = None
     """The requested view, of a live table."""
     tables: tuple[TableFacts, ...] = ()
@@ -250,8 +269,9 @@ class Facts(Fact):
     agents: tuple[AgentFacts, ...] = ()
     conversation: ConversationFacts | None = None
 
-    def with_tables(self, tables: tuple[TableFacts, ...]) -> Facts:
+    def with_tables(self, read: Sequence[TableFacts]) -> Facts:
         """These facts with the second reading, and the grants that came with it."""
+        tables = read if isinstance(read, tuple) else tuple(read)
         grants = (*self.grants, *(grant for table in tables for grant in table.grants))
         unique = {(g.scope_type, g.scope_id, g.subject_type, g.subject_id): g for g in grants}
         return self.model_copy(update={"tables": tables, "grants": tuple(unique.values())})

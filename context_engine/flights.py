@@ -1,10 +1,17 @@
 """Single flight: equal requests that come at once are built once, and none gets what is too old.
 
 Plain joining is stale: whoever arrives while a build runs would be given what that build read
-before the arrival. Here an answer is given to a request only if its build read the clock *after*
-the request arrived. The others go into the next flight, which starts when the first has ended. It
-looks into the cache first: what the first stored is then validated after their arrival. One build
-at a time, and each request waits for at most two.
+before the arrival. Here an answer is given to a request only if its flight read the clock *after*
+the request arrived: what it then built knows of every change before that, what it found in the
+cache was validated there. Until then requests board, without a look of their own. The others go
+into the next flight, which starts when the first has ended, and looks into the cache first: what
+that stored is validated after their arrival. One build at a time, and each request waits for at
+most two.
+
+Across processes a *lead* does the same: the look that finds nothing takes it, in the same call;
+who finds it taken looks again until the leader has stored an answer, or gave up its lead, or the
+lead has lapsed. It only ever saves work: any look may be the one that hits, and whoever has waited
+for as long as a lead lasts builds all the same.
 
 Caches that joined without such a rule: ben-manes/caffeine#193, google/guava#1881.
 """
@@ -12,38 +19,64 @@ Caches that joined without such a rule: ben-manes/caffeine#193, google/guava#188
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Hashable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Coroutine, Hashable, Iterator
+from typing import Any, Final, Generic, TypeVar
+
+LEAD_MS: Final = 2_000
+"""How long a lead lasts, and how long anybody waits for another's: a dead leader's lapses."""
 
 Answer = TypeVar("Answer")
 
 
-@dataclass(slots=True, eq=False)
-class Flight(Generic[Answer]):
-    """A build under way, for as long as anybody waits for it."""
+def pauses() -> Iterator[float]:
+    """Seconds between looks while another process leads."""
+    seconds = 0.005
+    while True:
+        yield seconds
+        seconds = min(seconds * 1.5, 0.1)
 
-    read_at: float
-    """Just before its clock was read, by this process's monotonic clock."""
+
+class Flight(Generic[Answer]):
+    """An answer on its way, for as long as anybody waits for it."""
+
+    __slots__ = ("_waiters", "_waiting", "bypassed", "read_at", "task")
+
     task: asyncio.Task[Answer]
-    waiting: int = 0
+
+    def __init__(self) -> None:
+        self.read_at: float | None = None
+        """Just before the clock was last read, by this process's monotonic clock; None: not yet."""
+        self.bypassed = False
+        """Its answer came past the cache."""
+        self._waiting = 0
+        self._waiters: list[asyncio.Future[None]] = []
 
     def serves(self, arrived: float) -> bool:
         """Whether its answer may be given to a request that arrived then."""
-        return self.read_at >= arrived
+        return self.read_at is None or self.read_at >= arrived
 
     async def ended(self) -> None:
         """Until it has ended, whatever came of it. The last who stops waiting ends it."""
-        self.waiting += 1
+        if self.task.done():
+            return
+        # One for each: whoever is cancelled cancels what it waits for.
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._waiting += 1
         try:
-            await asyncio.wait((self.task,))
+            await waiter
         except asyncio.CancelledError:
-            if self.waiting == 1:
+            self._waiting -= 1
+            if not self._waiting:
                 self.task.cancel()
                 await asyncio.wait((self.task,))  # its connections are given back first
             raise
-        finally:
-            self.waiting -= 1
+
+    def landed(self) -> None:
+        """Wakes those who wait."""
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def answer(self) -> Answer:
         """What came of it, once it has ended. Raises what it raised."""
@@ -51,7 +84,7 @@ class Flight(Generic[Answer]):
 
 
 class Flights(Generic[Answer]):
-    """The builds under way in this process, by what requests must share to share an answer."""
+    """The answers on their way in this process, by what requests must share to share one."""
 
     def __init__(self) -> None:
         self._flying: dict[Hashable, Flight[Answer]] = {}
@@ -62,10 +95,11 @@ class Flights(Generic[Answer]):
         return None if flight is None or flight.task.cancelling() else flight
 
     def begin(
-        self, name: Hashable, read_at: float, build: Coroutine[Any, Any, Answer]
+        self, name: Hashable, fly: Callable[[Flight[Answer]], Coroutine[Any, Any, Answer]]
     ) -> Flight[Answer]:
-        """A new flight; the caller waits for it."""
-        flight = Flight(read_at, asyncio.create_task(build, name="build"))
+        """A new flight; the caller waits for it. Who comes in this turn of the loop boards it."""
+        flight = Flight[Answer]()
+        flight.task = asyncio.create_task(fly(flight), name="build")
         self._flying[name] = flight
 
         def landed(task: asyncio.Task[Answer]) -> None:
@@ -73,6 +107,7 @@ class Flights(Generic[Answer]):
                 del self._flying[name]
             if not task.cancelled():
                 task.exception()  # whoever began it may have stopped waiting for its fault
+            flight.landed()
 
         flight.task.add_done_callback(landed)
         return flight

@@ -101,7 +101,7 @@ class Lookout:
             shortest = min(left_of(one, found.reigns, self._vocabulary) for one in found.each)
             pairs = zip(places, found.each, strict=True)
             applied = {place: proof.applied for place, proof in pairs if proof is not None}
-            self._proven = Proven(found.reigns, applied)
+            self._proven = Proven(_common(found.each), applied)
             self._deadline = sent + shortest / 1000
         except Unavailable:
             # What was proven stands to its end; the read that relies on it meets the same store.
@@ -125,10 +125,20 @@ class Lookout:
         return sent, places, Proofs(found.reigns, [None] * len(places))
 
 
+def _common(proofs: Sequence[Proof | None]) -> frozenset[Reign]:
+    """The reigns under which all of them prove."""
+    reigns = [proof.reigns if proof is not None else frozenset[Reign]() for proof in proofs]
+    return frozenset.intersection(*reigns)
+
+
 def left_of(
     proof: Proof | None, reigns: frozenset[Reign], vocabulary: str = keys.VOCABULARY
 ) -> int:
-    """How many milliseconds longer a partition counts as live; 0 or less: it does not."""
-    if proof is None or proof.reigns != reigns or proof.vocabulary != vocabulary:
+    """How many milliseconds longer a partition counts as live; 0 or less: it does not.
+
+    `reigns`: of those who answered for it. Whether a proof covers the other primaries of a cluster
+    is asked of each answer that comes from one: `Proven.covers`.
+    """
+    if proof is None or not reigns <= proof.reigns or proof.vocabulary != vocabulary:
         return 0
     return proof.left_ms

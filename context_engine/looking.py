@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 from context_engine import keys, tokens
@@ -16,6 +15,9 @@ from context_engine.ports import Entry, Moment, Seen
 from context_engine.rendering import answered, denial
 from context_engine.repository import ContextRepository, Names, Remarks, names_of
 
+PLAIN = Options()
+"""Other options may leave what another stores unread: these neither lead nor wait."""
+
 
 @dataclass(frozen=True, slots=True)
 class Looked:
@@ -23,8 +25,11 @@ class Looked:
 
     asked: Asked
     seen: Seen | None
-    at: float
-    """Before the look was sent, by this process's monotonic clock."""
+
+    @property
+    def led(self) -> bool:
+        """Whether another builds what was not there, so that it may soon be."""
+        return self.seen is not None and self.seen.led
 
     @property
     def whole(self) -> Answer | None:
@@ -40,43 +45,44 @@ class Looking:
     def __init__(self, repository: ContextRepository, limits: Limits, liveness: Liveness) -> None:
         self._repository, self._limits, self._liveness = repository, limits, liveness
 
-    async def first(
+    def asked(
         self,
         request: ContextBuildInput,
         options: Options,
         request_id: str | None,
         trace_id: str | None,
-    ) -> Looked:
-        """The look of a request that arrived now.
-
-        A session most often keeps what the request says, or nothing: so the first look takes
-        that for granted, and is the only one if it holds.
-        """
-        at = time.monotonic()
+    ) -> Asked:
+        """The request as it stands without its session."""
         scope = keys.scope_of(
             request.workspace_id, request.user_id, request.session_id, request.conversation_id
         )
         own = effective(request, None)
         names = self._names(scope, request, own, options)
-        asked = Asked(request, options, scope, own, names, Remarks(), None, request_id, trace_id)
+        return Asked(request, options, scope, own, names, Remarks(), None, request_id, trace_id)
+
+    async def first(self, asked: Asked) -> Looked:
+        """The look of a request that arrived before it.
+
+        A session most often keeps what the request says, or nothing: so the first look takes
+        that for granted, and is the only one if it holds.
+        """
         seen = await self._look(asked, assumed=True)
         session = seen.session if seen is not None else None
         if session is None:
-            return Looked(asked, seen, at)
+            return Looked(asked, seen)
         asked = replace(asked, last_hash=session.last_context_hash)
-        if session.coordinates == kept(own.at):
-            return Looked(asked, seen, at)
-        found = effective(request, session.coordinates)
-        names = self._names(scope, request, found, options)
+        if session.coordinates == kept(asked.effective.at):
+            return Looked(asked, seen)
+        found = effective(asked.request, session.coordinates)
+        names = self._names(asked.scope, asked.request, found, asked.options)
         asked = replace(asked, effective=found, names=names)
-        if not options.fresh:
+        if not asked.options.fresh:
             seen = await self._look(asked, assumed=False)
-        return Looked(asked, seen, at)
+        return Looked(asked, seen)
 
     async def again(self, asked: Asked) -> Looked:
         """Another look for the same request."""
-        at = time.monotonic()
-        return Looked(asked, await self._look(asked, assumed=False), at)
+        return Looked(asked, await self._look(asked, assumed=False))
 
     def _names(
         self, scope: Scope, request: ContextBuildInput, found: Effective, options: Options
@@ -99,6 +105,7 @@ class Looking:
             asked.remarks,
             fresh=asked.options.fresh or asked.remarks.bypassed,
             assumed=assumed,
+            lead=asked.options == PLAIN,
         )
         if proven is None or seen is None or seen.moment is None:
             return seen

@@ -32,12 +32,11 @@ async def read(
     """All that is decided on: who asks, then the tables that a right leads into; and what rules
     ask of the user, by a third reading where any does or a task is asked for."""
     facts = access.led_to(await reads.facts(at, tail=tail), at)
-    reach = access.reach(facts, at.workspace_id)
+    reach = access.reach(facts, at)
     # A task that is missing takes the steps of one whose row is out of sight, whatever hides it.
     by_row = at.task_id is not None
     if reach or by_row:
-        tables = tuple(await reads.tables(at, facts, reach))
-        facts = facts.with_tables(tables)
+        facts = facts.with_tables(await reads.tables(at, facts, reach))
     lookups = access.lookups(facts, at)
     found: access.Attributes = {}
     if (lookups or by_row) and facts.user is not None:

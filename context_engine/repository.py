@@ -100,12 +100,19 @@ class ContextRepository:
         self._cache, self._snapshots, self._lifetimes = cache, snapshots, lifetimes
 
     async def look(
-        self, names: Names, effective: Effective, remarks: Remarks, *, fresh: bool, assumed: bool
+        self,
+        names: Names,
+        effective: Effective,
+        remarks: Remarks,
+        *,
+        fresh: bool,
+        assumed: bool,
+        lead: bool,
     ) -> Seen | None:
         """The clock, the session, and what is cached and proven. None where the cache is away.
 
         `assumed`: `effective` was made without the session; where that keeps other coordinates,
-        only those are read.
+        only those are read. `lead`: see `Look`.
         """
         look = Look(
             scope=names.scope,
@@ -115,6 +122,7 @@ class ContextRepository:
             session_seconds=int(self._lifetimes.session.total_seconds()),
             skip_entries=fresh,
             assumed=assumed,
+            lead=lead,
         )
         try:
             return await self._cache.look(look)
@@ -177,6 +185,13 @@ class ContextRepository:
                 await self._cache.found(scope.workspace_id, session)
             else:
                 await self._cache.fill(seen.moment, entries, session)
+        except Unavailable:
+            return
+
+    async def release(self, names: Names) -> None:
+        """Gives up the lead on an answer that does not come; one that cannot be lapses."""
+        try:
+            await self._cache.release(names.whole)
         except Unavailable:
             return
 

@@ -88,6 +88,8 @@ class Settings(BaseSettings):
         "redis://127.0.0.1:6379/0", repr=False
     )
     """The primary of Redis 7 or newer, or of Valkey; may hold a password, never printed."""
+    redis_cluster: bool = False
+    """Whether `CONTEXT_REDIS_URL` is any node of a cluster: the others are found through it."""
     database_url: Annotated[SecretStr, AfterValidator(_database_url)] = SecretStr(
         "postgresql+asyncpg://context@127.0.0.1:5432/context"
     )

@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 from redis.asyncio import Redis
 
+from tests.support.cluster import Cluster, cluster_in
 from tests.support.stack import Databases, in_containers, kafka_choice, running_stack
 from workers.localstack import LocalStack, LocalStackError, kafka_jars
 
@@ -105,3 +106,12 @@ async def redis_url(stack: LocalStack) -> str:
 def kafka_bootstrap(stack: LocalStack) -> str:
     """`host:port` of the broker. Make topics before anything asks for them."""
     return stack.kafka_bootstrap
+
+
+@pytest.fixture(scope="session")
+async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    """Three Valkeys that share the slots. Who takes one away brings it back."""
+    if in_containers():
+        pytest.skip("nodes of a cluster tell each other addresses that are theirs inside only")
+    async with cluster_in(tmp_path_factory.mktemp("cluster")) as made:
+        yield made

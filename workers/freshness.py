@@ -9,7 +9,7 @@ from typing import Literal
 
 from context_engine import keys
 from context_engine.liveness import left_of
-from context_engine.ports import LivenessStore, Proof, Proofs, Tally
+from context_engine.ports import LivenessStore, Proof, Proofs, Reign, Tally
 from context_engine.settings import Settings
 from events.backlog import Backlog, Waiting
 from events.topics import Topics
@@ -75,12 +75,15 @@ async def look(backlog: Backlog, store: LivenessStore) -> Freshness:
     """Asks the broker, then the store. Raises `Unavailable`."""
     waiting = await backlog.look()
     proofs = await store.proofs([one.place for one in waiting])
-    return Freshness(tuple(_partitions(waiting, proofs)), await store.counted())
+    reigns = (await store.pulse()).reigns
+    return Freshness(tuple(_partitions(waiting, proofs, reigns)), await store.counted())
 
 
-def _partitions(waiting: list[Waiting], proofs: Proofs) -> Iterator[Partition]:
+def _partitions(
+    waiting: list[Waiting], proofs: Proofs, reigns: frozenset[Reign]
+) -> Iterator[Partition]:
     for one, proof in zip(waiting, proofs.each, strict=True):
-        why = _why_not(proof, proofs)
+        why = _why_not(proof, reigns)
         judged = proof is not None and why in (None, "ended")
         yield Partition(
             one.place.topic,
@@ -93,13 +96,14 @@ def _partitions(waiting: list[Waiting], proofs: Proofs) -> Iterator[Partition]:
         )
 
 
-def _why_not(proof: Proof | None, proofs: Proofs) -> Why | None:
-    """By the same judgement as a worker's, which reads no cache while there is a reason."""
-    if left_of(proof, proofs.reigns) > 0:
+def _why_not(proof: Proof | None, reigns: frozenset[Reign]) -> Why | None:
+    """By the same judgement as a worker's, of every primary: where that of a cluster's is amiss,
+    only what lies there is not read."""
+    if left_of(proof, reigns) > 0:
         return None
     if proof is None:
         return "never proven"
-    if proof.reigns != proofs.reigns:
+    if not reigns <= proof.reigns:
         return "another reign"
     if proof.vocabulary != keys.VOCABULARY:
         return "other tags"

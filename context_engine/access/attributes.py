@@ -9,13 +9,17 @@ from pydantic_core import to_json
 
 from context_engine import policy
 from context_engine.errors import InvalidRequest
-from context_engine.facts import Facts
+from context_engine.facts import Facts, ReadTables
 from context_engine.keys import Coordinates
 
 
 def lookups(facts: Facts, at: Coordinates) -> frozenset[policy.AttrLookup]:
     """Every `user.attr` in the policies and boundaries of the tables, and in the current view."""
-    return asked_by(_rules(facts, at))
+    made = facts.tables.made if isinstance(facts.tables, ReadTables) else {}
+    found = made.get((lookups, at.view_id))
+    if not isinstance(found, frozenset):
+        found = made[lookups, at.view_id] = asked_by(_rules(facts, at))
+    return found
 
 
 def asked_by(rules: Iterable[JsonValue]) -> frozenset[policy.AttrLookup]:

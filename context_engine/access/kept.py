@@ -8,16 +8,16 @@ that it depends on.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from threading import Lock
 
 from context_engine import keys
 from context_engine.access.run import Run
 from context_engine.access.visible import VisibleScope
+from context_engine.facts import ReadTables
+from context_engine.used_last import UsedLast
 
 MOST_TABLES = 512
 """Tables of all decisions that are kept, at some 25 to 40 kB each: those used last."""
@@ -26,7 +26,6 @@ MOST_TABLES = 512
 @dataclass(frozen=True, slots=True)
 class _Decision:
     scope: VisibleScope
-    tables: int
     since: datetime
     until: datetime | None
 
@@ -38,9 +37,7 @@ class Decisions:
     """As many as `MOST_TABLES` allows."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, _Decision] = OrderedDict()
-        self._tables = 0
-        self._lock = Lock()  # for whoever runs an engine in each of several threads
+        self._kept = UsedLast[_Decision]()
 
     def of(self, run: Run, decide: Callable[[], VisibleScope]) -> VisibleScope:
         """What `decide` makes of `run`, which nothing has been noted in. What it raises is raised
@@ -48,41 +45,33 @@ class Decisions:
         key = _all_of(run)
         if key is None:
             return decide()
-        with self._lock:
-            kept = self._kept.get(key)
-            if kept is not None and kept.holds_at(run.now):
-                self._kept.move_to_end(key)
-                return kept.scope
+        kept = self._kept.get(key)
+        if kept is not None and kept.holds_at(run.now):
+            return kept.scope
         scope = decide()
-        with self._lock:
-            self._forget(key)
-            self._kept[key] = made = _Decision(scope, len(run.facts.tables) + 1, run.now, run.until)
-            self._tables += made.tables
-            while self._tables > MOST_TABLES:
-                self._forget(next(iter(self._kept)))
+        made = _Decision(scope, run.now, run.until)
+        self._kept.keep(key, made, len(run.facts.tables) + 1, most=MOST_TABLES)
         return scope
 
     def forget(self) -> None:
         """All of them: what comes next is decided anew."""
-        with self._lock:
-            self._kept.clear()
-            self._tables = 0
-
-    def _forget(self, key: str) -> None:
-        if (gone := self._kept.pop(key, None)) is not None:
-            self._tables -= gone.tables
+        self._kept.forget()
 
 
 def _all_of(run: Run) -> str | None:
     """Everything that `run` decides on but the time; None for facts that JSON does not spell. JSON
     and `repr` tell 1 from 1.0 and true, which are equal to Python."""
+    tables = run.facts.tables
+    told, left_out = "", {"now"}
+    if isinstance(tables, ReadTables):  # the text that told them tells such values apart too
+        told, left_out = tables.digest, {"now", "tables"}
     try:
-        spelled = run.facts.model_dump_json(exclude={"now"}).encode()
+        spelled = run.facts.model_dump_json(exclude=left_out).encode()
     except ValueError:  # half a character, or nested too deep: garbage, which is told where it is
         return None
     found = sorted((repr(lookup), repr(values)) for lookup, values in run.attributes.items())
     facts = sha256(spelled).hexdigest()
-    return keys.digest(facts, repr(run.at), found)
+    return keys.digest(facts, told, repr(run.at), found)
 
 
 DECISIONS = Decisions()

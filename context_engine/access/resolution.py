@@ -136,7 +136,7 @@ def _with_talk(scope: VisibleScope, run: Run, inherited: frozenset[str]) -> Visi
         run.deny(f"conversation {id}", "missing or no participant")
         if "conversation_id" not in inherited:
             raise Denied("conversation", id, scope.tags | own)
-        return _noted(replace(scope, dialogue_tags=own, dialogue_told=own), run)
+        return _noted(replace(scope, dialogue_tags=own, dialogue_told=own), run, scope)
     ran_over = {id for message in conversation.dialogue.messages for id in message.table_ids}
     # Tables that are gone too: they may come back.
     told = own | {keys.schema(id) for id in ran_over}
@@ -153,13 +153,17 @@ def _with_talk(scope: VisibleScope, run: Run, inherited: frozenset[str]) -> Visi
         user_id=run.at.user_id,
         rights=rights,
     )
-    return _noted(replace(scope, conversation=visible, dialogue_tags=tags, dialogue_told=told), run)
+    heard = replace(scope, conversation=visible, dialogue_tags=tags, dialogue_told=told)
+    return _noted(heard, run, scope)
 
 
-def _noted(scope: VisibleScope, run: Run) -> VisibleScope:
-    """With what `run` noted beside it."""
-    return replace(
+def _noted(scope: VisibleScope, run: Run, of: VisibleScope) -> VisibleScope:
+    """With what `run` noted beside it. What was made of `of`, which tells the same of all but the
+    dialogue, was made of this too."""
+    found = replace(
         scope,
         denials=tuple(dict.fromkeys((*scope.denials, *run.denials))),
         faults=tuple(dict.fromkeys((*scope.faults, *run.faults))),
     )
+    object.__setattr__(found, "made", of.made)
+    return found

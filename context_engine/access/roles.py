@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from context_engine.facts import AgentFacts, Facts, FieldPermissionFacts, GrantFacts
+from context_engine.facts import AgentFacts, Facts, FieldPermissionFacts
 from context_engine.models.sections import Role
 
 RANK: dict[Role, int] = {
@@ -32,18 +32,11 @@ def higher(a: Role, b: Role) -> Role:
 
 def granted(facts: Facts, scope_type: str, scope_id: str) -> Role | None:
     """The role granted at one scope: the user's own, else the highest of the teams'."""
-    here = [g for g in facts.grants if (g.scope_type, g.scope_id) == (scope_type, scope_id)]
+    here = [g for g in facts.grants if g.scope_id == scope_id and g.scope_type == scope_type]
     own = [g.role for g in here if g.subject_type == "user"]
-    if own:
-        return own[0]
-    return _highest(g for g in here if g.subject_type == "team")
-
-
-def _highest(grants: Iterable[GrantFacts]) -> Role | None:
-    found: Role | None = None
-    for grant in grants:
-        found = grant.role if found is None else higher(found, grant.role)
-    return found
+    if own or not here:
+        return own[0] if own else None
+    return max((g.role for g in here), key=RANK.__getitem__)
 
 
 def in_workspace(facts: Facts, workspace_id: str) -> Role:

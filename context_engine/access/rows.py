@@ -78,7 +78,7 @@ def policy_for(
     Garbage closes the table, whoever it once named.
     """
     try:
-        parsed = policy.parse_policy(stored.subjects, stored.pred, stored.mode)
+        parsed = parsed_once(run, stored)
         if not _names(run, held, parsed):
             return None
         meant = run.once(("pred", stored.id), lambda: stored_pred(run, table, parsed.pred))
@@ -92,9 +92,17 @@ def policy_for(
 def names(run: Run, held: Role, stored: PolicyFacts) -> bool:
     """Whether a stored policy is asked of who holds a way by `held`; one of no grammar is not."""
     try:
-        return _names(run, held, policy.parse_policy(stored.subjects, stored.pred, stored.mode))
+        return _names(run, held, parsed_once(run, stored))
     except (ValueError, InvalidRequest):
         return False
+
+
+def parsed_once(run: Run, stored: PolicyFacts) -> policy.RowPolicy:
+    """Raises `InvalidRequest` or `ValueError` for a policy of no grammar."""
+    return run.once(
+        ("policy", stored.id),
+        lambda: policy.parse_policy(stored.subjects, stored.pred, stored.mode),
+    )
 
 
 def _names(run: Run, held: Role, parsed: policy.RowPolicy) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from context_engine import keys, view_filters
+from context_engine import keys, policy, view_filters
 from context_engine.access.attributes import asked_by
 from context_engine.access.roles import held_on, let_in
-from context_engine.access.rows import names, rows_held
+from context_engine.access.rows import names, parsed_once, rows_held
 from context_engine.access.run import Cell, Run, cells_of, rows_of
 from context_engine.access.views import looked_at
 from context_engine.access.visible import MAKER, VisibleTable, VisibleView, Way, untold
@@ -141,11 +141,12 @@ class Tables:
     def _why_not(self, table_id: str) -> str:
         """For operators. Whose facts were not read, for want of a right, counts as missing."""
         facts, agents = self._run.facts, self._agents
+        # All is asked of any: one out of sight takes no more time than one that is missing.
+        let, held = let_in(agents, table_id), held_on(facts, self._run.at.workspace_id, table_id)
         if table_id not in facts.named and table_id not in self._run.tables:
             return "missing or trashed"
-        if not let_in(agents, table_id):
+        if not let:
             return "agent stack"
-        held = held_on(facts, self._run.at.workspace_id, table_id)
         return "role none" if held == "none" else "no field in sight, or the agents have no role"
 
     def _way(self, entry: Entry) -> Way:
@@ -216,8 +217,9 @@ def _looked_up(run: Run, table: TableFacts, mine: Sequence[Entry]) -> list[str]:
     if not run.attributes:
         return []
     held = {entry.held for entry in mine}
-    rules = [p.pred for p in table.policies if any(names(run, role, p) for role in held)]
-    asked = asked_by([*rules, *(entry.view.filter for entry in mine if entry.view is not None)])
+    rules = [p for p in table.policies if any(names(run, role, p) for role in held)]
+    asked = asked_by(entry.view.filter for entry in mine if entry.view is not None)
+    asked = asked.union(*(policy.attributes(parsed_once(run, one).pred) for one in rules))
     found = ((one, values) for one, values in run.attributes.items() if one in asked)
     return sorted(keys.digest(repr(one), values) for one, values in found)
 

@@ -69,9 +69,10 @@ def untold(ways: Iterable[Way]) -> str | None:
     Where the table's own way holds every row, no other is needed to know.
     """
     known = tuple(ways)
-    if any(way.view_id is None and way.rows == RowSet(True) for way in known):
+    why = next((way.uncountable for way in known if way.uncountable), None)
+    if why is None or any(way.view_id is None and way.rows == RowSet(True) for way in known):
         return None
-    return next((way.uncountable for way in known if way.uncountable), None)
+    return why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +233,8 @@ class VisibleScope(_Visible):
     until: datetime | None = None
     """When a date that a count depends on turns; nothing made of this may outlive it."""
     made: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was made of this very object, kept as long as it is. A copy with changes has none."""
+    """What was made of this very object, kept as long as it is. A copy with changes has none, but
+    one with another dialogue has the same: nothing is made of that."""
 
 
 def rights_of(scope: VisibleScope, table_ids: Iterable[str]) -> dict[str, str]:

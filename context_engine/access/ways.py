@@ -21,6 +21,7 @@ from context_engine.access.roles import (
     narrowed,
 )
 from context_engine.facts import AgentFacts, Facts, FieldFacts, TableFacts, ViewFacts, ViewHead
+from context_engine.keys import Coordinates
 from context_engine.models.sections import Role
 
 
@@ -48,11 +49,11 @@ Shown = Mapping[EntryKey, frozenset[str]]
 """The fields that each way shows; a way that is none is not in it."""
 
 
-def reach(facts: Facts, workspace_id: str) -> tuple[str, ...]:
+def reach(facts: Facts, at: Coordinates) -> tuple[str, ...]:
     """Of the tables that a request comes to, those that a right leads into.
 
     That of the requested view only where the view is in sight: else it takes the same steps as
-    one that is missing.
+    one that is missing. A requested table that is missing takes those of one out of sight.
     """
     if not is_active(facts):
         return ()
@@ -63,7 +64,7 @@ def reach(facts: Facts, workspace_id: str) -> tuple[str, ...]:
     }
 
     def own(id: str) -> Role:
-        return narrowed(held_on(facts, workspace_id, id), facts.agents)
+        return narrowed(held_on(facts, at.workspace_id, id), facts.agents)
 
     named, view = list(facts.named), facts.view
     if (
@@ -72,9 +73,12 @@ def reach(facts: Facts, workspace_id: str) -> tuple[str, ...]:
         and sees_view(facts, view, own(view.table_id))
     ):
         named.append(view.table_id)
-    return tuple(
-        id for id in named if let_in(facts.agents, id) and (own(id) != "none" or id in views)
-    )
+    led_into = {
+        id
+        for id in dict.fromkeys((*at.table_ids, *named))
+        if let_in(facts.agents, id) and (own(id) != "none" or id in views)
+    }
+    return tuple(id for id in named if id in led_into)
 
 
 def own_role(facts: Facts, workspace_id: str, table_id: str) -> Role:

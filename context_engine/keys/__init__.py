@@ -16,6 +16,7 @@ from context_engine.keys.encoding import digest, part
 from context_engine.keys.names import (
     applied_name,
     index_name,
+    lead_name,
     live_name,
     marks_name,
     memory_name,
@@ -74,6 +75,7 @@ __all__ = [
     "conversation",
     "digest",
     "index_name",
+    "lead_name",
     "links_to",
     "live_name",
     "marks_name",

@@ -8,7 +8,7 @@ from context_engine.keys.encoding import digest
 from context_engine.keys.scopes import Scope
 from context_engine.models.base import JsonObject
 
-BUILD_VERSION = "5"
+BUILD_VERSION = "6"
 """Version of the code that builds: raise it when the same input gives another context, or when
 another form of it is cached."""
 

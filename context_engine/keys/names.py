@@ -30,6 +30,12 @@ def whole_name(scope: Scope, key: str) -> str:
     return f"{_slot(scope.workspace_id)}whole:{scope.key}:{key}"
 
 
+def lead_name(whole: str) -> str:
+    """That somebody builds the whole context of that name. In its slot, as what it is about."""
+    slot, _, rest = whole.partition("}:")
+    return f"{slot}}}:lead:{rest}"
+
+
 def surface_name(workspace_id: str, key: str) -> str:
     return f"{_slot(workspace_id)}surface:{key}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NewType
 
 from context_engine.keys.encoding import part
@@ -115,6 +116,12 @@ def seal(secret: str, workspace_id: str, tags: Iterable[Tag]) -> tuple[str, ...]
 
     They can be compared with one another, and tell nothing about names or ids.
     """
+    return _sealed(secret, workspace_id, frozenset(tags))
+
+
+@lru_cache(maxsize=128)
+def _sealed(secret: str, workspace_id: str, tags: frozenset[Tag]) -> tuple[str, ...]:
+    """What a user's next context tells is most often what the last one told."""
     key = secret.encode()
     # No id holds a control character, so a NUL joins without ambiguity.
     texts = (f"{workspace_id}\0{tag}".encode() for tag in tags)

@@ -198,6 +198,7 @@ class ConversationSection(Contract):
     recent_turns: tuple[Turn, ...]
     source_message_ids: tuple[Id, ...]
     original_chars: int
+    """Characters of what people and the assistant wrote, all of it; of no tool's result."""
     compressed_chars: int
     kept_messages: int
     compressed_messages: int

@@ -60,6 +60,8 @@ class Look:
     assumed: bool = False
     """The names assume that the session keeps nothing but `session`. Where it does, no entry is
     read: its coordinates come back, and names are made over them."""
+    lead: bool = False
+    """Where the whole context is read and not there: take the lead on it, unless another has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,10 @@ class Seen:
     """What the session held before."""
     whole: Entry | None = None
     surface: Entry | None = None
+    leads: bool = False
+    """The lead on the whole context was taken: it is to be filled, or released."""
+    led: bool = False
+    """Another has the lead, for `flights.LEAD_MS` at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +151,13 @@ class ContextCache(Protocol):
     async def fill(
         self, moment: Moment, entries: Sequence[NewEntry], session: SessionWrite | None
     ) -> bool:
-        """One call. False when anything the entries depend on was marked after their build."""
+        """One call. False when anything the entries depend on was marked after their build.
+
+        Either way it ends the lead on the last of `entries`, the whole context.
+        """
+
+    async def release(self, whole: str) -> None:
+        """Ends the lead on a whole context that is not filled."""
 
     async def found(self, workspace_id: str, session: SessionWrite | None = None) -> None:
         """Makes the hash of marks where there is none; the caller has proven a membership.

@@ -63,7 +63,7 @@ class Proofs:
     """One look at the proofs of several partitions."""
 
     reigns: frozenset[Reign]
-    """Who reigns now."""
+    """Who reigned where they are kept, as they were read."""
     each: Sequence[Proof | None]
     """In the order asked for; None where nothing was ever proven, or that was lost."""
 

@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from context_engine.access.kept import DECISIONS
 from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.stored import TOLD
 from context_engine.engine import ContextEngine, Options
 from context_engine.models import ContextBuildInput
 from tests.bench.house import BenchHouse
@@ -32,7 +33,7 @@ async def rules(house: BenchHouse) -> list[Measure]:
     engine = house.parts.engine
     asked = {name: request(name, "u", _ids(name)) for name in ("plain", "ruled")}
     times = await _side_by_side(engine, asked)
-    anew = await _side_by_side(engine, asked, DECISIONS.forget)
+    anew = await _side_by_side(engine, asked, _forget)
     statements = {name: await _reading(house, one) for name, one in asked.items()}
     fewer = await _reading(house, request("ruled", "u", _ids("ruled")[:1]))
     return [
@@ -79,6 +80,12 @@ async def _side_by_side(
             before()
             times[name].append(await timed(engine, one))
     return times
+
+
+def _forget() -> None:
+    """What this worker has read and decided before."""
+    TOLD.forget()
+    DECISIONS.forget()
 
 
 def _ids(workspace: str) -> list[str]:

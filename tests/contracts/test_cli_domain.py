@@ -104,10 +104,14 @@ def test_fields_and_views_are_listed_and_made(cli: Cli) -> None:
         "created view viw-serious: version 1, "
     )
     views = cli.lines("view", "list", "--table", "tbl-incidents")
-    assert views[-1] == 'viw-serious  "Serious"  grid  restricted  6 of 7 fields'
+    told = 'viw-serious  "Serious"  grid  restricted  6 of 7 fields  filter '
+    assert views[-1].startswith(told)
+    assert json.loads(views[-1].removeprefix(told)) == pred
     cli("grant", "set", "--user", "usr-eva", "--view", "viw-serious", "--role", "viewer")
-    (seen,) = cli.json("view", "list", "--table", "tbl-incidents", "--actor", "usr-eva")
-    assert seen["id"] == "viw-serious"
+    eva = ("view", "list", "--table", "tbl-incidents", "--actor", "usr-eva")
+    (seen,) = cli.json(*eva)
+    assert (seen["id"], seen["filtered"], seen["filter"]) == ("viw-serious", True, None)
+    assert cli.lines(*eva) == ['viw-serious  "Serious"  grid  restricted  6 of 6 fields  filtered']
     fields = cli.json("field", "list", "--table", "tbl-incidents", "--actor", "usr-eva")
     assert "fld-incident-reporter" not in [one["id"] for one in fields]
     assert cli("view", "delete", "viw-serious", "--table", "tbl-incidents").exit_code == 0

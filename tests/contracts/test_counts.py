@@ -116,3 +116,24 @@ async def test_links_are_exact_up_to_the_cap_though_their_tables_are_larger(
     assert found.links["l"] == links
     assert found.tables["t1"] == (Count.of(7) if cap > 6 else Count.at_least(6))
     assert len(seen.reading) == statements
+
+
+async def test_counts_that_took_long_are_asked_for_in_another_way(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Links row by row first, which is planned in no time; then by all rows that they lead from,
+    where they took long twice running. They say the same."""
+    await _linked(world)
+    pred = {"not": {"linkedAny": {"field": "l", "pred": True}}}
+    of = {"workspace_id": "w", "table_id": "t0", "mode": "restrictive"}
+    subjects = [{"type": "role", "id": "admin"}]
+    await world.add(t.row_policies, {"id": "p", "pred": pred, "subjects": subjects, **of})
+    domain, ways = SqlDomain(world.database), []
+    for limit in (10_000, -1, 10_000, -1, -1, 10_000, 10_000):
+        monkeypatch.setattr(c, "LONG_MS", limit)
+        async with Statements(world.database) as seen:
+            found = await counted(domain, at("t0"))
+        assert found.tables["t0"] == Count.of(3)
+        (asked,) = [one for one in seen.seen if "count(*)" in one and "seen_0" in one]
+        ways.append("EXISTS (SELECT FROM links" in asked)
+    assert ways == [True, True, True, True, True, False, False]

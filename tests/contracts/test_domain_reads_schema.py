@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, make_url, text
+from sqlalchemy import Connection, insert, make_url, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from context_engine.adapters.sql import migrate
+from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.engine import create_engine
 from context_engine.adapters.sql.snapshots import SqlSnapshots
 from context_engine.adapters.sql.tables import metadata
@@ -74,6 +77,31 @@ async def test_the_migrations_make_what_the_tables_say(
         assert await connection.run_sync(compared) == []
         found = {tuple(row) for row in await connection.execute(text(CATALOG))}
     assert {row for row in found if row[1] != "alembic_version"} == wanted
+
+
+async def test_a_conversations_size_is_counted_again_without_results(bare_url: str) -> None:
+    """Once it counted what tools found too; an upgrade leaves what was written."""
+    bare = create_async_engine(bare_url, poolclass=NullPool)
+    config = Config()
+    config.set_main_option("script_location", str(migrate.MIGRATIONS))
+
+    def to(connection: Connection, revision: str) -> None:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+    sizes = (("user", 5), ("tool", 900), ("assistant", 7))
+    async with bare.begin() as connection:
+        await connection.run_sync(to, "0004")
+        await connection.execute(insert(t.workspaces), {"id": "w", "name": "W"})
+        talks = [{"id": id, "workspace_id": "w", "title": "t", "total_chars": 912} for id in "ab"]
+        await connection.execute(insert(t.conversations), talks)
+        for number, (role, chars) in enumerate(sizes):
+            said = {"id": f"m{number}", "role": role, "content": "x" * chars, "chars": chars}
+            here = {"workspace_id": "w", "conversation_id": "a", "position": number}
+            await connection.execute(insert(t.messages), {**said, **here})
+        await connection.run_sync(to, "head")
+        query = select(t.conversations.c.total_chars).order_by(t.conversations.c.id)
+        assert (await connection.execute(query)).scalars().all() == [12, 0]
 
 
 async def test_two_who_migrate_at_once_take_turns(bare_url: str) -> None:

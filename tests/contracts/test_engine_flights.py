@@ -15,10 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from context_engine import keys
 from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.sql import tables as t
+from context_engine.asked import Asked
 from context_engine.engine import Answer, ContextEngine, Options
 from context_engine.errors import NotFound, Unavailable
+from context_engine.liveness import Proven
+from context_engine.looking import Looked
 from context_engine.models import AgentContext, ContextBuildInput
-from context_engine.ports import Domain, DomainReads
+from context_engine.ports import Domain, DomainReads, Tally
 from context_engine.tokens import Unproven
 from tests.support.world import World, engine_over
 
@@ -133,6 +136,37 @@ async def test_who_arrives_while_nothing_changes_is_served_by_what_the_build_sto
     gate.free.set()
     assert ((await first).source, (await second).source) == ("build", "cache")
     assert gate.opened == 1
+
+
+async def test_who_arrives_unproven_is_not_served_by_what_is_proven_later(
+    engine: ContextEngine, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for a build, and by its end all is proven again: only those who arrive from then on
+    may rely on that. One that arrives as the build begins takes its answer, without a look."""
+    given: list[Proven | None] = [Proven(None)]
+
+    class Switch:
+        async def proven(self) -> Proven | None:
+            return given[0]
+
+    monkeypatch.setattr(engine, "liveness", Switch())
+    first = asyncio.create_task(engine.build(asked()))
+    boards = asyncio.create_task(engine.build(asked()))
+    await gate.reached.wait()
+    given[0] = None
+    late = asyncio.create_task(engine.build(asked()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    given[0] = Proven(None)
+    later = asyncio.create_task(engine.build(asked()))
+    await _at_the_gate(later)
+    gate.free.set()
+    assert (await first).context_id == (await boards).context_id
+    told = AgentContext.model_validate_json((await late).context)
+    assert any("bypassed" in remark for remark in told.trace.remarks)
+    assert (await late).context_id != (await first).context_id
+    assert (await later).source == "cache"
+    assert engine.tally == Tally(4, 1)
 
 
 async def test_each_waits_for_two_builds_at_most(
@@ -251,9 +285,9 @@ async def test_no_demand_is_met_by_a_build_without_it(
     look, keep = engine._looking.first, engine._keeper.evidence
     looked, answer_it, keep_it = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def first(asked: Any, options: Options, *ids: Any) -> Any:
-        found = await look(asked, options, *ids)
-        if options == demand:
+    async def first(asked: Asked) -> Looked:
+        found = await look(asked)
+        if asked.options == demand:
             looked.set()
             await answer_it.wait()
         return found

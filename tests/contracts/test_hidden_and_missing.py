@@ -9,8 +9,11 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.redis import RedisCache
+from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.reads import SqlDomain
 from context_engine.engine import ContextEngine, Options
 from context_engine.errors import NotFound
+from context_engine.keys import Coordinates
 from context_engine.models import ContextBuildInput
 from tests.support.hidden import CASES, HIDDEN, MISSING, coordinates, hide
 from tests.support.world import Statements, World, engine_over
@@ -79,3 +82,19 @@ async def test_hidden_reads_as_missing(
         missing = await told(world, engine, case, MISSING, kind)
         assert hidden == missing
         assert hidden.code == ("not_found" if fatal else "ok")
+
+
+@pytest.mark.parametrize("user", ["bob", "ana"])
+async def test_a_hidden_table_is_told_of_as_a_missing_one(world: World, user: str) -> None:
+    """In as many parts: whether there is a table, or a right on it, takes no time to read."""
+    here = {"workspace_id": "w", "scope_type": "table", "scope_id": "t0", "subject_type": "user"}
+    await world.add(t.grants, {**here, "subject_id": "bob", "role": "none"})
+    facts = {}
+    async with SqlDomain(world.database).snapshot() as reads:
+        for id in ("t0", "gone", "zz"):
+            facts[id] = await reads.facts(Coordinates("w", user, table_ids=(id,)), tail=0)
+    assert facts["t0"].named == ("t0",)
+    assert facts["gone"].named == facts["zz"].named == ("",)
+    assert {len(one.grants) for one in facts.values()} == {1}
+    assert [g.scope_id for g in facts["gone"].grants] == [""]
+    assert [g.scope_id for g in facts["t0"].grants] == ["t0" if user == "bob" else ""]

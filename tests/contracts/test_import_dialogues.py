@@ -45,13 +45,14 @@ async def test_every_dialogue_is_told_whole_without_an_orphaned_tool_message(
         seen = await told(ANA, dialogue["id"])
         turns = seen["recentTurns"]
         assert seen["keptMessages"] + seen["compressedMessages"] == len(messages)
-        assert seen["originalChars"] == sum(len(one.get("content") or "") for one in messages)
+        assert seen["originalChars"] == written(messages)
         assert len(turns) == seen["keptMessages"] >= min(TAIL, len(messages))
         check_groups(turns)
         for turn, said in zip(turns, messages[-len(turns) :], strict=True):
             check_turn(turn, said)
         other = await told(BEN, dialogue["id"])
         check_groups(other["recentTurns"])
+        assert other["originalChars"] == written(messages), "no length of what is withheld"
         for turn, said in zip(other["recentTurns"], messages[-len(turns) :], strict=True):
             calls = said.get("tool_calls") or ()
             assert turn["withheld"] == (said["role"] == "tool" or bool(calls))
@@ -60,6 +61,35 @@ async def test_every_dialogue_is_told_whole_without_an_orphaned_tool_message(
         with pytest.raises(NotFound):
             await told(OUT, dialogue["id"])
     assert await stored(database) == {one["id"]: len(one["messages"]) for one in found}
+
+
+async def test_no_number_tells_how_much_a_tool_found(
+    services: DomainServices, database: AsyncEngine
+) -> None:
+    """Who takes part beside the user it ran for reads the same section whatever was found: the
+    same texts, the same numbers."""
+    engine = engine_over(database, MemoryCache())
+    told = []
+    for size in (1, 5_000):
+        calls = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+        messages = [
+            {"role": "assistant", "content": "I look it up.", "tool_calls": calls},
+            {"role": "tool", "content": "x" * size, "tool_call_id": "a"},
+        ]
+        id = f"talk-{size}"
+        await dialogues.load(services, "w", ANA, {"id": id, "messages": messages}, BEN)
+        asked = {"userId": BEN, "workspaceId": "w", "conversationId": id}
+        context = json.loads((await engine.build(ContextBuildInput.model_validate(asked))).context)
+        for turn in context["conversation"]["recentTurns"]:
+            del turn["at"]
+        section = json.dumps(context["conversation"]).replace(id, "talk")
+        told.append((section, context["contextWindow"]))
+    assert told[0] == told[1]
+
+
+def written(messages: list[dict[str, Any]]) -> int:
+    """Characters of what people and the assistant wrote."""
+    return sum(len(one.get("content") or "") for one in messages if one["role"] != "tool")
 
 
 def check_groups(turns: list[dict[str, Any]]) -> None:

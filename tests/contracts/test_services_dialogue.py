@@ -41,6 +41,16 @@ async def test_counters_follow_every_message(
     assert await counters(database) == (1, 2)
 
 
+async def test_a_tools_result_is_a_message_whose_size_is_not_counted(
+    services: DomainServices, talk: str, database: AsyncEngine
+) -> None:
+    """Who takes part, and may not see it, would learn its length; the text beside a call counts."""
+    call = {"role": "assistant", "tool_calls": [CALL]}
+    await services.messages.add(VIC, "w", talk, "I look.", **call)  # type: ignore[arg-type]
+    await services.messages.add(VIC, "w", talk, "x" * 900, role="tool", tool_call_id="call-1")
+    assert await counters(database) == (2, len("I look."))
+
+
 async def test_messages_written_at_once_are_all_counted_and_ordered(
     services: DomainServices, talk: str, database: AsyncEngine
 ) -> None:

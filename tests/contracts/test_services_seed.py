@@ -117,7 +117,13 @@ def test_ids_are_found_and_told_by_hand(cli: CliRunner) -> None:
     assert {**status, "options": {"choices": [*shape.STATUS]}} in shown["fields"]
     (board,) = (one for one in shown["views"] if one["id"] == "viw-tasks-board")
     told = {"id": "viw-tasks-board", "name": "Board", "type": "kanban"}
-    assert board == {**told, "ownership": "collaborative", "fieldIds": board["fieldIds"]}
+    assert board == {
+        **told,
+        "ownership": "collaborative",
+        "fieldIds": board["fieldIds"],
+        "filtered": False,
+        "filter": None,
+    }
     assert set(board["fieldIds"]) <= {one["id"] for one in shown["fields"]}
     hidden = cli.invoke(app, ["table", "show", "tbl-incidents", "--actor", "usr-eva"])
     assert hidden.exit_code == 65

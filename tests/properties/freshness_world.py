@@ -46,6 +46,9 @@ turns = st.sampled_from(["turn 1", "turn 2"])
 
 ACCIDENTS = ("understand_nothing", "flush", "lose_marks")
 
+UNKNOWN = 1 << 30
+"""Of a session that nobody can find any more when a membership ends."""
+
 
 class Stale(AssertionError):
     """Something was served that was known to be true no more."""
@@ -172,7 +175,7 @@ class Freshness(RuleBasedStateMachine):
             if entry is not None:
                 self.judge(json.loads(entry.payload), named, seen.now_ms)
         if seen.whole is not None:
-            self.session_of = self.removals
+            self.session_of = max(self.session_of, self.removals)
         else:
             self.builds[builder] = Build(seen.moment, seen.surface, turn, self.removals)
 
@@ -240,6 +243,15 @@ class Freshness(RuleBasedStateMachine):
                 raise Stale(f"{part} at {served[part]}, acknowledged {self.acknowledged[part]}")
         if now_ms and now_ms - served["since"] >= TTL_MS:
             raise Stale("older than the longest life")
+
+
+class AtItsLimit(Freshness):
+    """Whose store lets any key go, in any order."""
+
+    @rule(at=st.integers(0, 100))
+    def lose_a_key(self, at: int) -> None:
+        if self.do(self.store.lose_any(at)) == keys.sessions_name(WORKSPACE, "ann"):
+            self.session_of = UNKNOWN  # whom to unlink: it is never trusted, and ends in a day
 
 
 class InMemory(Freshness):

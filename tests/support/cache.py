@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from typing import Any
 
 from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
 
 from context_engine import keys
 from context_engine.adapters.memory import MemoryCache
@@ -30,9 +32,10 @@ TABLE = keys.schema("t1")
 OTHER_TABLE = keys.schema("t2")
 
 
-def settings() -> Settings:
+def settings(**more: Any) -> Settings:
     """With a bound that a machine at its limit does not reach."""
-    return Settings(tag_secret="a secret for the tests only", redis_timeout_seconds=5.0)
+    given = {"tag_secret": "a secret for the tests only", "redis_timeout_seconds": 5.0, **more}
+    return Settings.model_validate(given)
 
 
 def scope(user: str = "u1", session: str | None = "s1", workspace: str = WORKSPACE) -> Scope:
@@ -104,6 +107,10 @@ class Store(ABC):
         """The marks are lost and the entries stay."""
 
     @abstractmethod
+    async def lose_any(self, number: int) -> str | None:
+        """One key is lost, whichever it is, as a store at its limit may have it; its name."""
+
+    @abstractmethod
     async def put_under_another_reign(self, name: str) -> None:
         """The entry was filled on another server."""
 
@@ -132,6 +139,16 @@ class MemoryStore(Store):
     async def lose_marks(self, workspace_id: str) -> None:
         del self.cache.marks[workspace_id]
 
+    async def lose_any(self, number: int) -> str | None:
+        held: list[dict[str, Any]] = [self.cache.marks, self.cache.entries, self.cache.sessions]
+        held += [self.cache._indexes, self.cache._leads]
+        names = sorted((name, i) for i, kept in enumerate(held) for name in kept)
+        if not names:
+            return None
+        name, i = names[number % len(names)]
+        del held[i][name]
+        return name
+
     async def put_under_another_reign(self, name: str) -> None:
         self.cache.entries[name].reign = Reign("another server")
 
@@ -149,10 +166,13 @@ class MemoryStore(Store):
 
 
 class RedisStore(Store):
-    def __init__(self, url: str) -> None:
+    redis: Any
+
+    def __init__(self, url: str, **more: Any) -> None:
         self.url = url
-        self.redis = Redis.from_url(url, protocol=2)
-        self.cache: RedisCache = RedisCache(url, settings())
+        client = RedisCluster if more.get("redis_cluster") else Redis
+        self.redis = client.from_url(url, protocol=2)
+        self.cache: RedisCache = RedisCache(url, settings(**more))
         self.liveness = self.cache.liveness
 
     async def close(self) -> None:
@@ -160,10 +180,17 @@ class RedisStore(Store):
         await self.redis.aclose()
 
     async def flush(self) -> None:
-        await self.redis.flushdb()
+        await self.redis.flushdb()  # of a cluster: of every primary
 
     async def lose_marks(self, workspace_id: str) -> None:
         assert await self.redis.delete(keys.marks_name(workspace_id)) == 1
+
+    async def lose_any(self, number: int) -> str | None:
+        names = sorted([name async for name in self.redis.scan_iter()])
+        if not names:
+            return None
+        await self.redis.delete(name := names[number % len(names)])
+        return str(name.decode())
 
     async def put_under_another_reign(self, name: str) -> None:
         assert await self.redis.hset(name, "r", "another server") == 0

@@ -33,6 +33,12 @@ def pytest_sessionstart() -> None:
                     one.cache_clear()
 
 
+def pytest_runtest_setup() -> None:
+    """Each test decides for itself: what an earlier one decided on equal facts is no test of it."""
+    if (kept := sys.modules.get("context_engine.access.kept")) is not None:
+        kept.DECISIONS.forget()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """mutmut knows tests by a name that pytest no longer keeps."""
     slow = [item for item in items if any(part in item.nodeid for part in SLOW)]

@@ -11,7 +11,7 @@ import pytest
 from context_engine import access, policy
 from context_engine.access import VisibleScope, kept
 from context_engine.errors import NotFound
-from context_engine.facts import ConversationFacts, Facts, PolicyFacts, TableFacts
+from context_engine.facts import ConversationFacts, Facts, PolicyFacts, ReadTables, TableFacts
 from context_engine.keys import Coordinates
 from tests.support.facts import cmp, member, read, table, view
 
@@ -82,6 +82,31 @@ def test_numbers_that_are_not_finite_are_told_apart() -> None:
     assert len({id(one) for one in found}) == 3
 
 
+def test_of_tables_that_one_text_told_its_digest_is_enough() -> None:
+    """Any other tuple of them is spelled out: one that was changed has no digest."""
+    (one,), text = PLAIN.tables, f"told {PLAIN.tables[0].policies[0].id}"
+    (other,) = stored(cmp("f", literal="b")).tables
+
+    def told(tables: tuple[TableFacts, ...]) -> VisibleScope:
+        return access.resolve(read(PLAIN.model_copy(update={"tables": tables}), AT), AT, now=NOON)
+
+    first = told(ReadTables.of((one,), text))
+    assert told(ReadTables.of((one,), text)) is first
+    assert told(ReadTables.of((other,), f"{text} otherwise")) is not first
+    assert told((*ReadTables.of((one,), text)[:0], other)).tables != first.tables
+    assert told(ReadTables.of((one,), text)[:1]) is decide(PLAIN)
+
+
+def test_what_rules_ask_of_the_user_is_looked_for_once() -> None:
+    """In tables that one text told; by the view that is looked at, whose filter may ask too."""
+    attr = {"table": "x", "keyField": "k", "valueField": "v"}
+    asking = table("t", views=(view("v", filter=cmp("f", attr=attr)),))
+    facts = member("viewer").with_tables(ReadTables.of((asking,), "asking"))
+    found = [access.lookups(facts, replace(AT, view_id=id)) for id in ("v", None, "v", None)]
+    assert [len(one) for one in found] == [1, 0, 1, 0]
+    assert found[2] is found[0]
+
+
 def test_other_coordinates_and_attributes_are_decided_anew() -> None:
     """1 and true in a list too; what was inherited is settled each time."""
     first = decide(PLAIN)
@@ -116,6 +141,7 @@ def test_the_dialogue_is_no_part_of_a_decision() -> None:
     heard = decide(PLAIN.model_copy(update={"conversation": talk}), at)
     assert heard.conversation is not None
     assert heard.tables[0] is first.tables[0]
+    assert heard.made is first.made
     assert decide(PLAIN).conversation is None
     with pytest.raises(NotFound):
         decide(PLAIN, at)
@@ -141,6 +167,18 @@ def test_as_many_tables_are_kept_as_are_allowed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(kept, "MOST_TABLES", 1)
     assert decide(many[0]) is one
     assert decide(many[2]) is not decide(many[2])
+
+
+def test_a_decision_in_the_place_of_one_that_ended_takes_its_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Day after day: the others stay."""
+    kept.DECISIONS.forget()
+    monkeypatch.setattr(kept, "MOST_TABLES", 4)  # two of one table
+    first = decide(PLAIN)
+    for day in range(3):
+        decide(DATED, now=NOON + timedelta(days=day))
+    assert decide(PLAIN) is first
 
 
 def test_what_is_forgotten_is_decided_anew(monkeypatch: pytest.MonkeyPatch) -> None:

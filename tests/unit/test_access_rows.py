@@ -517,7 +517,7 @@ def test_computed_fields_that_are_made_of_each_other_end() -> None:
 def test_the_facts_of_the_first_reading_are_enough_to_ask() -> None:
     """`reach` and `lookups` take them as they are read."""
     facts = read(member("viewer", table()), at("t"))
-    assert access.reach(facts, "w") == ("t",)
+    assert access.reach(facts, at("t")) == ("t",)
 
 
 @pytest.mark.parametrize("op", ["eq", "ne", "in", "not_in", "has_none", "gt", "text_contains"])

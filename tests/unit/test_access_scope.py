@@ -394,6 +394,16 @@ def test_a_conversation_holds_the_rights_on_what_its_tools_ran_over() -> None:
     assert [one.what for one in scope.denials] == ["table gone", "table x"]
 
 
+def test_a_rule_over_days_leaves_the_rights_what_they_are() -> None:
+    """Other rows are in sight tomorrow, under the same rights."""
+    dated = policy_of(cmp("f", "lte", now={"unit": "today", "tz": "UTC"}))
+    facts = member("viewer", table(policies=(dated,)), conversation=talk("t"))
+    for now in (datetime(2026, 1, 7, tzinfo=UTC), datetime(2026, 1, 8, tzinfo=UTC)):
+        scope = resolve(facts, at("t", conversation_id="c"), now=now)
+        assert seen_talk(scope).rights == {"t": scope.tables[0].rights}
+    assert resolve(facts, at("t")).tables[0].rights == scope.tables[0].rights
+
+
 def test_what_a_rule_of_such_a_table_reads_is_the_dialogues_dependency() -> None:
     """Not the surface's, unless the table is asked for too."""
     stored = table(policies=(policy_of(cmp("f")),))

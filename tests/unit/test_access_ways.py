@@ -9,6 +9,7 @@ import pytest
 
 from context_engine import access, policy
 from context_engine.access import higher, lower
+from context_engine.access.roles import held_on
 from context_engine.errors import NotFound
 from context_engine.facts import (
     ConversationFacts,
@@ -98,6 +99,10 @@ def test_the_own_role_is_that_of_the_own_way(grants: tuple[Any, ...], role: str)
     assert access.own_role(facts, "w", "t") == role
     assert access.own_role(facts, "w", "gone") == "none"
     assert access.own_role(facts.model_copy(update={"member": None}), "w", "t") == "none"
+    left_to_teams = {"member": MemberFacts(role="defer", active=True), "team_ids": ("g",),
+                     "grants": (*grants, grant("commenter", "workspace:w", "team:g"))}  # fmt: skip
+    by_team = "commenter" if role == "builder" else role
+    assert access.own_role(facts.model_copy(update=left_to_teams), "w", "t") == by_team
     narrow = facts.model_copy(update={"agents": (agent("viewer"),)})
     assert access.own_role(narrow, "w", "t") == lower(role, "viewer")  # type: ignore[arg-type]
 
@@ -225,7 +230,7 @@ def test_a_granted_view_that_shows_no_field_is_out_of_sight() -> None:
 
 
 def reached(facts: Facts, **more: Any) -> tuple[str, ...]:
-    return access.reach(facts.model_copy(update=more), "w")
+    return access.reach(facts.model_copy(update=more), at())
 
 
 def test_a_right_leads_into_the_tables_that_are_read() -> None:
@@ -242,6 +247,22 @@ def test_a_right_leads_into_the_tables_that_are_read() -> None:
     assert reached(nobody) == ("y",)
     assert reached(facts, agents=(agent(tables=("y",)),)) == ("y",)
     assert reached(facts, agents=(agent("none"),)) == ()
+
+
+def test_a_missing_table_takes_the_steps_of_one_out_of_sight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever measures time learns nothing: the role on it is looked up as on any other."""
+    asked: list[str] = []
+
+    def held(facts: Facts, workspace_id: str, table_id: str) -> str:
+        asked.append(table_id)
+        return held_on(facts, workspace_id, table_id)
+
+    monkeypatch.setattr("context_engine.access.ways.held_on", held)
+    facts = member("viewer", grants=(grant("none"),), named=("t", "x"))
+    assert access.reach(facts, at("t", "gone", "t")) == ("x",)
+    assert asked == ["t", "gone", "x"]
 
 
 @pytest.mark.parametrize(
@@ -397,6 +418,11 @@ def test_rights_are_told_of_the_tables_asked_for() -> None:
         ({"task": None}, ("t", "of-task")),
         ({"task": (True, True)}, ("t", "of-task")),
         ({"task": (True, False)}, ("t",)),
+        ({"task": (False, False)}, ("t", "of-task")),
+        ({"task": (False, False), "role": "none"}, ("t",)),
+        ({"task": (False, False), "role": "defer"}, ("t",)),
+        ({"task": (False, False), "role": "defer", "by_team": "viewer"}, ("t", "of-task")),
+        ({"project": (False, False), "role": "defer", "by_team": "viewer"}, ("t", "of-project")),
         ({"talk": True}, ("t", "of-talk")),
         ({"talk": False}, ("t",)),
     ],
@@ -421,6 +447,7 @@ def test_a_request_comes_to_no_table_by_what_is_out_of_sight(
         update={
             "named": ("t", "of-project", "of-task", "of-talk"),
             "agents": (agent(more["agent"]),) if "agent" in more else (),
+            "grants": (grant(more.get("by_team", "none"), "workspace:w", "team:g"),),
             "project": project(*more["project"]) if "project" in more else None,
             "task": TaskFacts(
                 id="k", title="K", status="open", table_id="of-task", record_id="r",

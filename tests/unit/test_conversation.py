@@ -77,7 +77,7 @@ def visible_with(messages: list[MessageFacts]) -> VisibleConversation:
         DialogueFacts(
             messages=tuple(messages),
             message_count=len(messages),
-            total_chars=sum(m.chars for m in messages),
+            total_chars=sum(m.chars for m in messages if m.role != "tool"),
         )
     )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
-from context_engine.flights import Flights
+from context_engine.flights import Flight, Flights
 
 
 @dataclass
@@ -18,7 +20,7 @@ class Build:
     fault: Exception | None = None
     ended_by: str = "nothing"
 
-    async def __call__(self) -> str:
+    async def __call__(self, _: Flight[str]) -> str:
         try:
             await self.end.wait()
         except asyncio.CancelledError:
@@ -36,7 +38,9 @@ def test_it_serves_who_arrived_before_its_clock_was_read() -> None:
 
     async def go() -> None:
         build = Build()
-        flight = Flights[str]().begin("n", 5.0, build())
+        flight = Flights[str]().begin("n", build)
+        assert flight.serves(9.0)  # not read yet: who is here by now boards
+        flight.read_at = 5.0
         assert [flight.serves(arrived) for arrived in (4.0, 5.0, 5.1)] == [True, True, False]
         build.end.set()
         await flight.ended()
@@ -46,7 +50,7 @@ def test_it_serves_who_arrived_before_its_clock_was_read() -> None:
 
 async def test_there_is_one_of_a_name_until_it_has_landed() -> None:
     flights, build = Flights[str](), Build()
-    flight = flights.begin("n", 1.0, build())
+    flight = flights.begin("n", build)
     assert flights.under_way("n") is flight
     assert flights.under_way("m") is None
     build.end.set()
@@ -58,12 +62,13 @@ async def test_there_is_one_of_a_name_until_it_has_landed() -> None:
 async def test_who_stops_waiting_ends_it_only_as_the_last() -> None:
     """And waits until what it holds is given back."""
     flights, build = Flights[str](), Build()
-    flight = flights.begin("n", 1.0, build())
-    first, last = (asyncio.create_task(flight.ended()) for _ in range(2))
+    flight = flights.begin("n", build)
+    *others, last = (asyncio.create_task(flight.ended()) for _ in range(3))
     await asyncio.sleep(0)
-    first.cancel()
-    await asyncio.wait((first,))
-    assert (first.cancelled(), flight.task.done()) == (True, False)
+    for other in others:
+        other.cancel()
+        await asyncio.wait((other,))
+        assert (other.cancelled(), flight.task.cancelling()) == (True, 0)
     last.cancel()
     await asyncio.wait((last,))
     assert (last.cancelled(), build.ended_by) == (True, "cancelled")
@@ -73,7 +78,7 @@ async def test_who_stops_waiting_ends_it_only_as_the_last() -> None:
 async def test_a_flight_that_is_being_ended_takes_nobody_in() -> None:
     """Who comes meanwhile gets a flight of their own, not the end of another's."""
     flights, build = Flights[str](), Build()
-    flight = flights.begin("n", 1.0, build())
+    flight = flights.begin("n", build)
     waiting = asyncio.create_task(flight.ended())
     await asyncio.sleep(0)
     waiting.cancel()
@@ -81,17 +86,40 @@ async def test_a_flight_that_is_being_ended_takes_nobody_in() -> None:
     assert flight.task.cancelling()
     assert flights.under_way("n") is None
     other = Build()
-    another = flights.begin("n", 2.0, other())
+    another = flights.begin("n", other)
     await asyncio.wait((waiting,))
     assert flights.under_way("n") is another
     other.end.set()
     await another.ended()
 
 
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_flight_that_nobody_asks_for_says_nothing(ended: bool) -> None:
+    """Neither its fault, where whoever began it stopped waiting, nor that it was ended."""
+    said: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: said.append(context))
+    try:
+        build = Build(fault=ValueError("broken"))
+        flight = Flights[str]().begin("n", 1.0, build())
+        assert flight.task.get_name() == "build"
+        await asyncio.sleep(0)
+        if ended:
+            flight.task.cancel()
+        build.end.set()
+        await asyncio.wait((flight.task,))
+        await asyncio.sleep(0)
+        del flight
+        gc.collect()
+    finally:
+        loop.set_exception_handler(None)
+    assert said == []
+
+
 async def test_a_fault_is_everyones_who_may_have_the_answer() -> None:
     """Each that asks for it gets it; nobody has to, and nothing is said behind anyone's back."""
     flights, build = Flights[str](), Build(fault=ValueError("broken"))
-    flight = flights.begin("n", 1.0, build())
+    flight = flights.begin("n", build)
     build.end.set()
     await asyncio.gather(flight.ended(), flight.ended())
     for _ in range(2):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from context_engine import keys
-from context_engine.ports import Place, Proof, Proofs, Reign, Tally
+from context_engine.ports import Place, Proof, Proofs, Pulse, Reign, Tally
 from events.backlog import Waiting
 from workers import freshness
 from workers.cli import freshness as command
@@ -39,6 +39,9 @@ class House:
 
     async def proofs(self, places: list[Place]) -> Proofs:
         return Proofs(HERE, [*PROOFS.values(), PROOFS[None]])
+
+    async def pulse(self) -> Pulse:
+        return Pulse(0, HERE)
 
     async def counted(self) -> Tally:
         return Tally(1_204, 31)

@@ -14,9 +14,9 @@ from context_engine.changes import (
     UserChanged,
     WorkspaceChanged,
 )
-from context_engine.invalidation import Invalidator
+from context_engine.invalidation import MAX_SCOPE_KEYS, Invalidator, _joined
 from context_engine.keys import Scope
-from context_engine.ports import Look, NewEntry, SessionWrite
+from context_engine.ports import Evicted, Look, NewEntry, SessionWrite
 
 HERE = {"workspace_id": "w"}
 
@@ -110,6 +110,32 @@ async def test_sessions_end_with_the_membership(world: World, change: AnyChange)
     assert await world.cache.memory(scope("u")) is None
     assert await world.cache.session(scope("x")) is not None
     assert await world.cache.session(scope("u", "other")) is not None
+
+
+async def test_an_announcement_names_so_many_scopes_and_says_that_there_are_more() -> None:
+    """Contexts and sessions together, each scope once."""
+    world, change = World(), WorkspaceChanged(**HERE, op="deleted")
+    for count in (MAX_SCOPE_KEYS, MAX_SCOPE_KEYS + 1):
+        scopes = [scope(f"u{number}") for number in range(count)]
+        await world.furnish(*scopes)
+        [mark] = await world.invalidator.mark([change])
+        applied = await world.invalidator.evict(change, mark)
+        assert (applied.change, applied.mark) == (change, mark)
+        assert applied.tags == frozenset({keys.WORKSPACE})
+        told = applied.evicted
+        assert told.count == 3 * count, "the context, the session, and its text"
+        assert told.truncated is (count > MAX_SCOPE_KEYS)
+        assert len(set(told.scope_keys)) == len(told.scope_keys) == MAX_SCOPE_KEYS
+        assert set(told.scope_keys) <= {one.key for one in scopes}
+
+
+@pytest.mark.parametrize("cut", [(True, False), (False, True), (False, False)])
+def test_what_was_cut_of_a_part_is_cut_of_the_whole(cut: tuple[bool, bool]) -> None:
+    first, second = (
+        Evicted(number, (f"s{number}", "both"), one)
+        for number, one in zip((2, 3), cut, strict=True)
+    )
+    assert _joined(first, second) == Evicted(5, ("s2", "both", "s3"), any(cut))
 
 
 async def test_a_workspace_that_ends_takes_everyones_sessions(world: World) -> None:

@@ -231,7 +231,10 @@ def test_what_is_the_same_of_every_row_closes_or_opens_or_is_refused(always: Any
         if effect:
             assert policy.check(parsed, "t", FIELDS.get).policies[0].mode == mode
             continue
-        with pytest.raises(InvalidRequest, match=f"of every row, so {mode} it is") as refused:
+        says = "true" if mode == "restrictive" else "false"
+        with pytest.raises(
+            InvalidRequest, match=f": is {says} of every row, so {mode} it"
+        ) as refused:
             policy.check(parsed, "t", FIELDS.get)
         assert refused.value.field == "policies.0.pred"
 
@@ -279,6 +282,12 @@ def test_a_choice_that_is_none_is_refused(pred: Any, place: str) -> None:
     with pytest.raises(InvalidRequest, match=r"no such choice; .*there are") as refused:
         policy.check_predicate(policy.parse(pred), "t", fields.get)
     assert refused.value.field == f"pred.cmp.operand.{place}"
+
+
+def test_the_choice_that_was_meant_is_suggested() -> None:
+    pred = policy.parse(cmp("state", "eq", {"literal": "opn"}))
+    with pytest.raises(InvalidRequest, match=r'no such choice; did you mean "open"[?] there'):
+        policy.check_predicate(pred, "t", {"t": {"state": STATE}}.get)
 
 
 @pytest.mark.parametrize(

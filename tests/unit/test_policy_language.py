@@ -278,6 +278,15 @@ def test_the_first_thing_that_is_not_there(raw: Any, gone: str | None) -> None:
     assert policy.lacking(policy.parse(raw), FIELDS.get, "t") == gone
 
 
+@pytest.mark.parametrize(("link", "table"), [("l", "x"), ("far", None), ("none", None)])
+def test_a_link_is_resolved_with_the_table_that_it_leads_to(link: str, table: str | None) -> None:
+    """Where there is one: along any other no row is found."""
+    made = resolve(policy.parse(linked(link, True)), operands())
+    wanted = {"field": link, "pred": True} | ({} if table is None else {"table": table})
+    model = policy.Linked if table is None else policy.LinkedIn
+    assert made == policy.LinkedAny(linked_any=model.model_validate(wanted))
+
+
 def test_without_its_table_everything_lacks() -> None:
     """Even for a predicate that names nothing."""
     assert policy.lacking(True, FIELDS.get, "nowhere") == "table 'nowhere'"

@@ -41,9 +41,9 @@ def cmp(ref: str, op: str, operand: Any = None) -> policy.Pred:
     return policy.Cmp(cmp=policy.Comparison(ref=ref, op=op, operand=given))
 
 
-def written(pred: policy.Pred) -> str:
+def written(pred: policy.Pred, *, by_row: bool = False) -> str:
     """The condition, with every value where it is bound; each is bound somewhere."""
-    binds = Binds()
+    binds = Binds(by_row=by_row)
     text = predicate_sql(pred, binds)
     placed = {int(n) for n in re.findall(r"\$(\d+)", text)}
     assert placed == set(range(1, len(binds.values) + 1))
@@ -359,6 +359,39 @@ def test_a_link_in_a_link_is_followed_from_the_linked_row() -> None:
     assert (
         f" AND records.deleted_at IS NULL AND {written(inner)} WHERE links.field_id = 'l'" in text
     )
+
+
+@pytest.mark.parametrize("under", ["not", "any", "any within all", "link"])
+def test_a_link_is_asked_of_each_row_where_that_is_wanted(under: str) -> None:
+    """By keys alone, and so is what the condition asks of the linked row; where an index may find
+    the rows, it is not."""
+    inner = policy.All(all=(BOUND, A))
+    link = policy.LinkedAny(linked_any=policy.LinkedIn(field="l", table="x", pred=inner))
+    asked = (
+        "EXISTS (SELECT FROM links WHERE links.field_id = 'l'::text"
+        " AND links.from_record_id = records.id AND (SELECT records.table_id = 'x'::text"
+        f" AND records.deleted_at IS NULL AND ({MINE} AND {ASKED})"
+        " FROM records WHERE records.id = links.to_record_id) OFFSET 0)"
+    )
+    pred, sql = {
+        "not": (policy.Not(not_=link), f"(NOT {asked})"),
+        "any": (policy.Any_(any=(A, link)), f"({MINE} OR {asked})"),
+        "any within all": (
+            policy.All(all=(B, policy.Any_(any=(link, A)))),
+            f"({THEIRS} AND ({MINE} OR {asked}))",
+        ),
+        "link": (
+            policy.Not(not_=policy.LinkedAny(linked_any=policy.LinkedIn(
+                field="m", table="t", pred=link))),
+            "(NOT EXISTS (SELECT FROM links WHERE links.field_id = 'm'::text"
+            " AND links.from_record_id = records.id AND (SELECT records.table_id = 't'::text"
+            f" AND records.deleted_at IS NULL AND {asked}"
+            " FROM records WHERE records.id = links.to_record_id) OFFSET 0))",
+        ),
+    }[under]  # fmt: skip
+    assert written(pred, by_row=True) == sql
+    assert "EXISTS" not in written(pred)
+    assert written(link, by_row=True) == written(link)
 
 
 def test_an_operand_that_is_not_resolved_is_refused() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,9 +43,16 @@ def test_a_token_comes_back_as_it_was(token: Token) -> None:
     ],
 )
 def test_what_nobody_was_given_is_refused_and_named(text: str) -> None:
-    with pytest.raises(InvalidRequest, match="is no token") as refused:
+    with pytest.raises(InvalidRequest, match=r"^options.after: is no token; give") as refused:
         tokens.parse(text)
     assert refused.value.field == "options.after"
+
+
+def test_a_number_has_so_many_digits_at_most() -> None:
+    """So many fit where offsets and clocks are kept, which is far beyond any."""
+    assert tokens.parse(f"mark:w:e:r:{'9' * 18}") == replace(HERE, clock=10**18 - 1)
+    with pytest.raises(InvalidRequest):
+        tokens.parse(f"mark:w:e:r:{'9' * 19}")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +78,8 @@ def test_a_token_is_proven_by_what_stands_at_or_beyond_it(token: Token, expected
 
 
 def test_a_mark_that_found_nothing_proves_nothing() -> None:
-    assert tokens.of_mark(Marked("w", None, Reign("r"), None)) == Unproven("")
+    for epoch, clock in ((None, None), (Epoch("e"), None), (None, 7)):
+        assert tokens.of_mark(Marked("w", epoch, Reign("r"), clock)) == Unproven("")
     assert tokens.of_mark(Marked("w", Epoch("e"), Reign("r"), 7)) == HERE
 
 

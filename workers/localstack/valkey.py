@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,6 +30,10 @@ class Valkey(Part):
     def _config_path(self) -> Path:
         return self.directory / "valkey.conf"
 
+    def more(self) -> Mapping[str, str]:
+        """Further lines of its configuration."""
+        return {}
+
     async def prepare(self) -> None:
         """A file, not arguments: those are for everyone on the machine to read."""
         lines = {
@@ -40,6 +44,7 @@ class Valkey(Part):
             "appendonly": "no",
             "daemonize": "no",
             "dir": f'"{self.directory}"',
+            **self.more(),
         }
         self._config_path.touch(mode=0o600)
         self._config_path.write_text("".join(f"{key} {lines[key]}\n" for key in lines))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from context_engine import keys
 from context_engine.adapters.memory.liveness import MemoryLiveness
+from context_engine.flights import LEAD_MS
 from context_engine.keys import Scope, Tag
 from context_engine.ports import (
     Entry,
@@ -60,6 +61,8 @@ class Stored:
     reign: Reign
     clock: int
     """Rises when the entry is proven again."""
+    ended_after: int | None = None
+    """Of a denial: the clock of the answer whose place it takes, itself or after other denials."""
 
 
 @dataclass(slots=True)
@@ -84,13 +87,14 @@ class MemoryCache:
         self.entries: dict[str, Stored] = {}
         self.sessions: dict[str, StoredSession] = {}
         self._indexes: dict[str, dict[str, int]] = {}
+        self._leads: dict[str, int] = {}
         self._now, self._life_ms = now, 2 * ttl_seconds * 1000
         self._shed_at = 1_024
         self.liveness = MemoryLiveness(lambda: self.reign, now)
 
     def flush(self) -> None:
         """Loses everything, as a store that was emptied."""
-        for held in (self.marks, self.entries, self.sessions, self._indexes):
+        for held in (self.marks, self.entries, self.sessions, self._indexes, self._leads):
             held.clear()
         self.liveness.flush()
 
@@ -125,7 +129,13 @@ class MemoryCache:
                 record = SessionRecord(look.session, whole.context_hash)
                 self._keep_session(look.scope, record, look.session_seconds)
             return Seen(moment, now, session, whole=whole)
-        return Seen(moment, now, session, surface=self._proven(marks, look.surface, tags=True))
+        surface = self._proven(marks, look.surface, tags=True)
+        if not look.lead:
+            return Seen(moment, now, session, surface=surface)
+        led = self._leads.get(look.whole, 0) > now
+        if not led:
+            self._leads[look.whole] = now + LEAD_MS
+        return Seen(moment, now, session, surface=surface, leads=not led, led=led)
 
     def _proven(self, marks: Marks, name: str, *, tags: bool = False) -> Entry | None:
         stored = self.entries.get(name)
@@ -160,6 +170,8 @@ class MemoryCache:
             workspace_id = session.scope.workspace_id
         else:
             return True
+        for entry in entries:
+            self._leads.pop(entry.name, None)
         memory = session.memory if session is not None else None
         written = [*entries, *((memory,) if memory is not None else ())]
         if any(keys.workspace_in(entry.name) != workspace_id for entry in written):
@@ -179,6 +191,9 @@ class MemoryCache:
             self._store(entry, moment, marks)
         return True
 
+    async def release(self, whole: str) -> None:
+        self._leads.pop(whole, None)
+
     def _keep_after(self, marks: Marks, session: SessionWrite, moment: Moment) -> None:
         access = keys.access(session.scope.user_id)
         if session.scope.has_session and not marks.after((access,), moment.clock):
@@ -188,14 +203,16 @@ class MemoryCache:
     def _store(self, entry: NewEntry, moment: Moment, marks: Marks) -> None:
         self._shed()
         before = self.entries.get(entry.name) if entry.quiet else None
-        if before is not None and (before.epoch, before.reign) != (moment.epoch, moment.reign):
-            before = None
-        self.entries[entry.name] = Stored(entry, moment.epoch, moment.reign, entry.clock)
+        ended_after = None
+        if before is not None and (before.epoch, before.reign) == (moment.epoch, moment.reign):
+            ended_after = before.clock if before.ended_after is None else before.ended_after
+        stored = Stored(entry, moment.epoch, moment.reign, entry.clock, ended_after)
+        self.entries[entry.name] = stored
         workspace_id = keys.workspace_in(entry.name)
         for tag in entry.tags:
             index = keys.index_name(workspace_id, tag)
             self._index(index, entry)
-            if entry.quiet and not (before is not None and marks.after((tag,), before.clock)):
+            if entry.quiet and (ended_after is None or not marks.after((tag,), ended_after)):
                 self._indexes[index].pop(entry.name, None)  # of an answer that `tag` did not end
 
     def _index(self, index: str, entry: NewEntry) -> None:

@@ -12,14 +12,18 @@ from collections.abc import Sequence
 from typing import Self
 
 from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
 from redis.exceptions import ResponseError
 
 from context_engine import keys
 from context_engine.adapters.redis import packs
-from context_engine.adapters.redis.batch import Batcher, Command, Reply
+from context_engine.adapters.redis.batch import Command, Reply
+from context_engine.adapters.redis.clients import connect, connect_cluster
+from context_engine.adapters.redis.cluster import ClusterLink, key_of
 from context_engine.adapters.redis.evict import Eviction
-from context_engine.adapters.redis.link import Full, Link, bounded, connect
+from context_engine.adapters.redis.link import Full, Link, bounded
 from context_engine.adapters.redis.liveness import RedisLiveness
+from context_engine.adapters.redis.servers import Server
 from context_engine.errors import Unavailable
 from context_engine.keys import Scope, Tag
 from context_engine.ports import (
@@ -42,22 +46,20 @@ SCANNED = 1_000
 
 
 class RedisCache:
-    """The cache on one primary. Bound to the event loop that first uses it.
+    """The cache on one primary, or on those of a cluster. Bound to the event loop that first uses
+    it.
 
     Each round trip ends within `settings.redis_timeout_seconds`. `source`: a URL, or a client of
     the caller's own, which must not decode replies.
     """
 
-    def __init__(self, source: str | Redis, settings: Settings) -> None:
-        timeout = settings.redis_timeout_seconds
-        redis = connect(source, timeout) if isinstance(source, str) else source
-        self._link = Link(redis, timeout)
-        self._batcher = Batcher(self._link.send)
+    def __init__(self, source: str | Redis | RedisCluster, settings: Settings) -> None:
+        self._link = _link(source, settings)
         self._most_marks = settings.marks_cap
         self._life_ms = 2 * settings.cache_ttl_seconds * 1000
         self._single = packs.Single()
         self._looks = packs.Looks(self._life_ms)
-        self.liveness = RedisLiveness(self._ask)
+        self.liveness = RedisLiveness(self._ask, self._link.beside)
 
     async def __aenter__(self) -> Self:
         return self
@@ -69,7 +71,7 @@ class RedisCache:
         await self._link.close()
 
     async def _ask(self, command: Command) -> Reply:
-        return await self._batcher.ask(self._single, None, command)
+        return await self._link.batcher(key_of(command)).ask(self._single, None, command)
 
     async def session(self, scope: Scope) -> SessionRecord | None:
         if not scope.has_session:
@@ -85,7 +87,9 @@ class RedisCache:
         return text.decode() if text is not None else None
 
     async def look(self, look: Look) -> Seen:
-        return await self._batcher.ask(self._looks, look.scope.workspace_id, look)
+        workspace_id = look.scope.workspace_id
+        batcher = self._link.batcher(keys.marks_name(workspace_id))
+        return await batcher.ask(self._looks, workspace_id, look)
 
     async def fill(
         self, moment: Moment, entries: Sequence[NewEntry], session: SessionWrite | None
@@ -100,7 +104,12 @@ class RedisCache:
         try:
             return bool(await self._ask(command))
         except Full:
+            for entry in entries[-1:]:
+                await self.release(entry.name)
             return False
+
+    async def release(self, whole: str) -> None:
+        await self._ask(("UNLINK", keys.lead_name(whole)))
 
     async def found(self, workspace_id: str, session: SessionWrite | None = None) -> None:
         command = packs.found(workspace_id, _epoch(), session, self._life_ms)
@@ -127,8 +136,8 @@ class RedisCache:
         await self._ask(("UNLINK", keys.marks_name(workspace_id)))
 
     async def forget_everything(self) -> None:
-        found = await self._names(MARKS_PATTERN)
-        if found:
+        for _ in range(self._link.walks):
+            found = await self._names(MARKS_PATTERN)
             await asyncio.gather(*(self._ask(("UNLINK", name)) for name in found))
 
     async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
@@ -145,26 +154,31 @@ class RedisCache:
     async def _names(self, pattern: str) -> list[str]:
         """The names that match, by a walk over all there are: for what is rare."""
         found: dict[str, None] = {}
-        cursor = -1
-        while cursor != 0:
-            async with bounded(self._link.timeout):
-                cursor, names = await self._link.redis.scan(
-                    max(cursor, 0), match=pattern, count=SCANNED
-                )
-            found.update(dict.fromkeys(map(_text, names)))
+        for server in await self._link.servers():
+            cursor = -1
+            while cursor != 0:
+                async with bounded(self._link.timeout):
+                    cursor, names = await server.scan(max(cursor, 0), match=pattern, count=SCANNED)
+                found.update(dict.fromkeys(map(_text, names)))
         return list(found)
 
     async def ping(self) -> None:
-        await self._ask(("PING",))
+        await self._link.ping()
 
     async def check(self) -> None:
-        """Whether this server can keep the promise; called at the start.
+        """Whether every primary can keep the promise; called at the start.
 
         Raises `Unavailable`, which says what to change.
         """
+        for primary in await self._link.servers():
+            await self._check(primary)
+
+    async def _check(self, primary: Server) -> None:
         async with bounded(self._link.timeout):
-            server = await self._link.redis.info()
-            unguarded = server.get("connected_slaves", 0) and await self._takes_writes_alone()
+            server = await primary.info()
+            unguarded = server.get("connected_slaves", 0) and await _takes_writes_alone(primary)
+        if server.get("cluster_enabled", 0) and isinstance(self._link, Link):
+            raise Unavailable("redis", "a node of a cluster; set CONTEXT_REDIS_CLUSTER=true")
         if int(str(server["redis_version"]).split(".", 1)[0]) < 7:
             raise Unavailable("redis", "older than 7.0; use Redis 7 or newer, or Valkey")
         if server["role"] != "master":
@@ -176,14 +190,25 @@ class RedisCache:
                 " was cut off would go on answering; set it to 1",
             )
 
-    async def _takes_writes_alone(self) -> bool:
-        """Whether it goes on without its replicas. Hosted stores forbid to ask; they see to it."""
-        try:
-            limits = await self._link.redis.config_get("min-replicas-to-write")
-        except ResponseError:
-            return False
-        kept = {_text(name): _text(value) for name, value in limits.items()}
-        return kept.get("min-replicas-to-write", "0") == "0"
+
+async def _takes_writes_alone(primary: Server) -> bool:
+    """Whether it goes on without its replicas. Hosted stores forbid to ask; they see to it."""
+    try:
+        limits = await primary.config_get("min-replicas-to-write")
+    except ResponseError:
+        return False
+    kept = {_text(name): _text(value) for name, value in limits.items()}
+    return kept.get("min-replicas-to-write", "0") == "0"
+
+
+def _link(source: str | Redis | RedisCluster, settings: Settings) -> Link | ClusterLink:
+    timeout = settings.redis_timeout_seconds
+    if isinstance(source, str):
+        clustered = settings.redis_cluster
+        source = connect_cluster(source, timeout) if clustered else connect(source, timeout)
+    return (
+        ClusterLink(source, timeout) if isinstance(source, RedisCluster) else Link(source, timeout)
+    )
 
 
 def _epoch() -> str:

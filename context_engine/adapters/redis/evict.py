@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from context_engine import keys
 from context_engine.adapters.redis.batch import Command, Reply
-from context_engine.adapters.redis.link import Foreign
+from context_engine.adapters.redis.link import Foreign, Moving
 from context_engine.ports import Evicted
 
 SLICE = 100
@@ -55,7 +55,13 @@ class Eviction:
 
     async def _unlinked(self, names: Sequence[str]) -> int:
         slices = [names[at : at + SLICE] for at in range(0, len(names), SLICE)]
-        return sum(await asyncio.gather(*(self._ask(("UNLINK", *slice_)) for slice_ in slices)))
+        return sum(await asyncio.gather(*map(self._unlinked_at_once, slices)))
+
+    async def _unlinked_at_once(self, names: Sequence[str]) -> int:
+        try:
+            return int(await self._ask(("UNLINK", *names)))
+        except Moving:
+            return sum(await asyncio.gather(*(self._ask(("UNLINK", name)) for name in names)))
 
     def _announce(self, name: str) -> None:
         scope = keys.scope_key_in(name)

@@ -1,6 +1,7 @@
 #!lua
 -- Stores what a build made, if nothing it depends on was marked since it read the clock.
--- KEYS: marks, session, the user's sessions, the entries, the index of each tag.
+-- KEYS: marks, session, the user's sessions, the lead that ends with this, the entries, the index
+--       of each tag.
 -- ARGV: epoch, reign, life of the marks in ms, number of entries, number of tags; for the
 --       session: tag of the user's access, the build's clock, coordinates or '' for none,
 --       context hash, seconds; for each entry: group, clock, built, expires, hash, payload, tags;
@@ -11,6 +12,7 @@
 -- Returns 1 when the answer or the denial was stored, else 0.
 local marks, session, sessions = KEYS[1], KEYS[2], KEYS[3]
 local epoch, server, life = ARGV[1], ARGV[2], ARGV[3]
+redis.call('DEL', KEYS[4])
 local entries, tags = tonumber(ARGV[4]), tonumber(ARGV[5])
 if redis.call('HGET', marks, '#epoch') ~= epoch or reign() ~= server then
   return 0
@@ -51,19 +53,21 @@ for first = 1, tags, SLICE do
   end
 end
 
-local ended_after = {} -- for each denial, the clock of what it takes the place of
+-- For each denial, the clock of the answer whose place it takes, itself or after other denials:
+-- kept with it, as what ended that answer may still have to be told.
+local ended_after = {}
 for entry = 1, entries do
   if not refused[group[entry]] then
-    local arg, name = ENTRY + (entry - 1) * FIELDS, KEYS[3 + entry]
+    local arg, name = ENTRY + (entry - 1) * FIELDS, KEYS[4 + entry]
     if group[entry] == 'q' then
-      local before = redis.call('HMGET', name, 'e', 'r', 'c')
+      local before = redis.call('HMGET', name, 'e', 'r', 'c', 'a')
       if before[1] == epoch and before[2] == server then
-        ended_after[entry] = tonumber(before[3])
+        ended_after[entry] = tonumber(before[4] or '') or tonumber(before[3])
       end
     end
     redis.call('HSET', name, 'n', name, 'e', epoch, 'r', server, 'c', ARGV[arg + 2],
       'b', ARGV[arg + 3], 'x', ARGV[arg + 4], 'h', ARGV[arg + 5], 'p', ARGV[arg + 6],
-      't', ARGV[arg + 7])
+      't', ARGV[arg + 7], 'a', ended_after[entry] or '')
     redis.call('PEXPIREAT', name, ARGV[arg + 4])
     if group[entry] == 'm' then
       redis.call('ZADD', sessions, ARGV[arg + 4], name)
@@ -74,10 +78,10 @@ end
 
 -- The reverse index says whom to unlink, never what is true; it sheds names that have expired.
 for tag = 1, tags do
-  local index, members = KEYS[3 + entries + tag], {}
+  local index, members = KEYS[4 + entries + tag], {}
   for _, entry in ipairs(carriers[tag]) do
     if not refused[group[entry]] then
-      local name = KEYS[3 + entry]
+      local name = KEYS[4 + entry]
       if group[entry] == 'q' then
         if marked[tag] <= (ended_after[entry] or marked[tag]) then
           redis.call('ZREM', index, name) -- of an answer that this tag did not end

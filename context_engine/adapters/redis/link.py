@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha1
 from importlib.resources import files
@@ -10,28 +11,26 @@ from types import TracebackType
 from typing import Final, Literal, get_args
 
 import hiredis
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import (
     BusyLoadingError,
     ConnectionError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
+    RedisClusterException,
     RedisError,
     ResponseError,
+    TryAgainError,
 )
 
-from context_engine.adapters.redis.batch import Command, Reply
+from context_engine.adapters.redis.batch import Batcher, Command, Reply
+from context_engine.adapters.redis.servers import Server
 from context_engine.errors import Unavailable
 
 ScriptName = Literal["look", "fill", "mark", "found", "memory", "pulse", "renew", "proofs", "tally"]
 SCRIPTS: Final[tuple[ScriptName, ...]] = get_args(ScriptName)
-
-CONNECTIONS = 4
-"""Batches hold one; the rest is for walks over many keys."""
 
 
 class Full(Unavailable):
@@ -40,6 +39,10 @@ class Full(Unavailable):
 
 class Foreign(Unavailable):
     """Something of another kind lies under a name of ours."""
+
+
+class Moving(Unavailable):
+    """Keys of one command are on both sides of a move, or some are nowhere; one alone never is."""
 
 
 @lru_cache(maxsize=1)
@@ -57,26 +60,9 @@ def scripts() -> dict[ScriptName, tuple[str, str]]:
     }
 
 
-def connect(url: str, timeout: float) -> Redis:
-    """A client whose every bound is stated; connects when first used.
-
-    `timeout`: seconds for connecting, and for waiting for a connection. Reads and writes have no
-    bound of their own: `Link` bounds the round trip as a whole, where the client's would cost a
-    task for each. One retry, at once, for a connection that the server had closed: every command
-    here may be repeated.
-    """
-    pool = BlockingConnectionPool.from_url(
-        url,
-        protocol=2,
-        decode_responses=False,
-        max_connections=CONNECTIONS,
-        timeout=timeout,
-        socket_timeout=None,
-        socket_connect_timeout=timeout,
-        retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
-        health_check_interval=0,
-    )
-    return Redis.from_pool(pool)
+def loading() -> list[Command]:
+    """The commands that give a server every script."""
+    return [("SCRIPT", "LOAD", text) for _, text in scripts().values()]
 
 
 class bounded:
@@ -101,26 +87,74 @@ class bounded:
             await self._timeout.__aexit__(kind, error, traceback)
         except TimeoutError as late:
             raise Unavailable("redis", f"no answer within {self._seconds:g} s") from late
-        if isinstance(error, RedisError):
+        if isinstance(error, RedisError | RedisClusterException):
             raise unavailable(error) from error
         if isinstance(error, OSError):
             raise Unavailable("redis", f"{type(error).__name__}: {error}") from error
 
 
-def unavailable(error: RedisError) -> Unavailable:
-    kind = Full if isinstance(error, OutOfMemoryError) else Unavailable
-    if str(error).startswith("WRONGTYPE"):
+def unavailable(error: RedisError | RedisClusterException) -> Unavailable:
+    kind = Unavailable
+    if "Cluster mode is not enabled" in str(error):
+        return Unavailable(
+            "redis",
+            "not a node of a cluster, or its user may not ask for CLUSTER SLOTS; without a"
+            " cluster leave CONTEXT_REDIS_CLUSTER out",
+        )
+    if isinstance(error, OutOfMemoryError):
+        kind = Full
+    elif isinstance(error, TryAgainError):
+        kind = Moving
+    elif str(error).startswith("WRONGTYPE"):
         kind = Foreign
     return kind("redis", f"{type(error).__name__}: {error}")
+
+
+async def exchange(connection: AbstractConnection, commands: Sequence[Command]) -> list[Reply]:
+    """One round trip; the server's errors stand in their places.
+
+    A connection whose replies were not all read is closed, so that nobody reads them later.
+    """
+    try:
+        # By hiredis: the client packs in Python, in ten times as long. Its stub knows commands of
+        # one word only.
+        packed = [hiredis.pack_command(one) for one in commands]  # type: ignore[arg-type]
+        await connection.send_packed_command(packed, check_health=False)
+        return [await _reply(connection) for _ in commands]
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
 
 
 class Link:
     """Sends commands to the store in one round trip, within `timeout` seconds, retry included."""
 
+    walks = 1
+    """Through all keys to see each."""
+
     def __init__(self, redis: Redis, timeout: float) -> None:
         self.redis = redis
         self.timeout = timeout
         self._held: AbstractConnection | None = None
+        self._batcher = Batcher(self.send)
+
+    def batcher(self, _name: str) -> Batcher:
+        """The batches of the primary that has this key: of the only one."""
+        return self._batcher
+
+    async def beside(self, _command: Command) -> list[Reply]:
+        """The reply of every other primary: there is none."""
+        return []
+
+    async def servers(self) -> Sequence[Server]:
+        """Every primary."""
+        return [self.redis]
+
+    async def ping(self) -> None:
+        """Raises `Unavailable` where the store does not answer."""
+        [reply] = await self.send([("PING",)])
+        if isinstance(reply, Unavailable):
+            raise reply
 
     async def send(self, commands: list[Command]) -> list[Reply]:
         """A reply for each command, or the `Unavailable` that stands in its place.
@@ -136,7 +170,7 @@ class Link:
                 again = await self._pipeline([commands[i] for i in lost])
                 for i, reply in zip(lost, again, strict=True):
                     replies[i] = reply
-            if any(_deposed(reply) for reply in replies):
+            if any(deposed(reply) for reply in replies):
                 await self.redis.connection_pool.disconnect()
         return [unavailable(r) if isinstance(r, RedisError) else r for r in replies]
 
@@ -148,23 +182,12 @@ class Link:
             return await self._exchange(commands)
 
     async def _exchange(self, commands: list[Command]) -> list[Reply]:
-        """On a connection that is held: the client's own pipeline takes 120 us more each time.
-
-        A connection whose replies were not all read is closed, so that nobody reads them later.
-        """
+        """On a connection that is held: the client's own pipeline takes 120 us more each time."""
         connection = await self._take()
         try:
-            # By hiredis: the client packs in Python, in ten times as long. Its stub knows commands
-            # of one word only.
-            packed = [hiredis.pack_command(one) for one in commands]  # type: ignore[arg-type]
-            await connection.send_packed_command(packed, check_health=False)
-            replies = [await _reply(connection) for _ in commands]
-        except BaseException:
-            await connection.disconnect(nowait=True)
-            raise
+            return await exchange(connection, commands)
         finally:
             await self._give_back(connection)
-        return replies
 
     async def _take(self) -> AbstractConnection:
         held, self._held = self._held, None
@@ -180,7 +203,7 @@ class Link:
             await self.redis.connection_pool.release(connection)
 
     async def _load(self) -> None:
-        await self._pipeline([("SCRIPT", "LOAD", text) for _, text in scripts().values()])
+        await self._pipeline(loading())
 
     async def close(self) -> None:
         """Closes the connections; the client opens new ones when used again."""
@@ -195,7 +218,8 @@ async def _reply(connection: AbstractConnection) -> Reply:
         return error
 
 
-def _deposed(reply: Reply) -> bool:
+def deposed(reply: Reply) -> bool:
+    """Whether the server takes no writes any more: its place may be another's by now."""
     if isinstance(reply, ReadOnlyError | BusyLoadingError):
         return True
     return isinstance(reply, ResponseError) and "NOREPLICAS" in str(reply)

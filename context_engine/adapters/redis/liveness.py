@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -16,14 +17,23 @@ NOTHING: Final = ("{live}:none",)
 
 
 class RedisLiveness:
-    """The proofs beside the marks of one primary."""
+    """The proofs on one primary, for the marks of all."""
 
-    def __init__(self, ask: Callable[[Command], Awaitable[Reply]]) -> None:
-        self._ask = ask
+    def __init__(
+        self,
+        ask: Callable[[Command], Awaitable[Reply]],
+        beside: Callable[[Command], Awaitable[Sequence[Reply]]],
+    ) -> None:
+        """`ask`: the primary of a command's key. `beside`: those of a cluster, all of them."""
+        self._ask, self._beside = ask, beside
 
     async def pulse(self) -> Pulse:
-        server, now = await self._ask(packs.call("pulse", NOTHING, ()))
-        return Pulse(now, frozenset({Reign(server.decode())}))
+        """The time is that of the primary that keeps the proofs."""
+        (server, now), others = await asyncio.gather(
+            self._ask(packs.call("pulse", NOTHING, ())), self._beside(packs.call("pulse", (), ()))
+        )
+        reigns = (server, *(other for other, _ in others))
+        return Pulse(now, frozenset(Reign(one.decode()) for one in reigns))
 
     async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
         if not beats:

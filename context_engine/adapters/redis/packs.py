@@ -9,6 +9,7 @@ from typing import Final
 from context_engine import keys
 from context_engine.adapters.redis.batch import Command, Reply
 from context_engine.adapters.redis.link import ScriptName, scripts
+from context_engine.flights import LEAD_MS
 from context_engine.keys import Scope, Tag
 from context_engine.ports import (
     Entry,
@@ -62,8 +63,9 @@ class Looks:
         for look in items:
             kept = look.session if look.scope.has_session else None
             names += (look.whole, look.surface, *_session_names(look.scope))
+            names.append(keys.lead_name(look.whole))
             args += ("0" if look.skip_entries else "1", kept or b"", look.session_seconds)
-            args.append("1" if look.assumed else "0")
+            args += ("1" if look.assumed else "0", LEAD_MS if look.lead else 0)
         return call("look", names, args)
 
     def answers(self, _: Sequence[Look], reply: Reply) -> Sequence[Seen]:
@@ -75,17 +77,18 @@ class Looks:
 
 
 def _seen(moment: Moment | None, now: int, found: Reply) -> Seen:
-    coordinates, last, kind, *stored = found
+    coordinates, last, lead, kind, *stored = found
     session = None
     if coordinates is not None:
         session = SessionRecord(coordinates, last.decode() or None)
+    leads, led = lead > 0, lead < 0
     if moment is None or not kind:
-        return Seen(moment, now, session)
+        return Seen(moment, now, session, leads=leads, led=led)
     payload, built, expires, context_hash = stored[:4]
     tags = tags_of(stored[4]) if kind == SURFACE else frozenset[Tag]()
     entry = Entry(payload, moment.clock, built, expires, tags, context_hash.decode())
     if kind == SURFACE:
-        return Seen(moment, now, session, surface=entry)
+        return Seen(moment, now, session, surface=entry, leads=leads, led=led)
     return Seen(moment, now, session, whole=entry)
 
 
@@ -131,6 +134,7 @@ def fill(
         args += (entry.payload, "\n".join(entry.tags))
     args += (*carriers, *carriers.values())
     names = [keys.marks_name(workspace_id), *_written_names(workspace_id, session)]
+    names.append(keys.lead_name(entries[-1].name if entries else names[0]))
     names += (entry.name for _, entry in everything)
     names += (keys.index_name(workspace_id, tag) for tag in carriers)
     return call("fill", names, args)

@@ -13,6 +13,9 @@ from context_engine.adapters.sql.row_counts import Rows, SharedRows, limited, ro
 from context_engine.adapters.sql.rows import live_rows
 from context_engine.adapters.sql.view_filters import view_filter_sql
 
+LONG, TWICE = "took long", 2
+"""Noted with a scope: how often running its counts did."""
+
 CLOSED = "done"
 """Status of a task that is not open any more."""
 
@@ -36,14 +39,32 @@ class AtOnce:
 
 def at_once(scope: VisibleScope, cap: int) -> AtOnce:
     """Written once for each scope: a decision that holds still is the same object."""
-    made = scope.made.get((AtOnce, cap))
+    key = AtOnce, cap, took_long(scope)
+    made = scope.made.get(key)
     if not isinstance(made, AtOnce):
-        wanted, shared = _wanted(scope, cap), SharedRows(cap)
+        wanted, shared = _wanted(scope, cap), SharedRows(cap, by_row=not took_long(scope))
         queries = {key: query(shared) for key, query in wanted.items()}
         columns = list(dict.fromkeys((*queries.values(), *shared.sizes().values())))
         made = AtOnce(wanted, shared, queries, columns, shared.statement(columns))
-        scope.made[AtOnce, cap] = made
+        scope.made[key] = made
     return made
+
+
+def took_long(scope: VisibleScope) -> bool:
+    """Whether the counts of a scope look at many rows: they took long twice running. Then they are
+    asked for by a statement that takes longer to plan (`Binds.by_row`)."""
+    return _times_long(scope) >= TWICE
+
+
+def note_time(scope: VisibleScope, *, long: bool) -> None:
+    """Once may have been the machine's fault."""
+    if not took_long(scope):
+        scope.made[LONG] = _times_long(scope) + 1 if long else 0
+
+
+def _times_long(scope: VisibleScope) -> int:
+    times = scope.made.get(LONG, 0)
+    return times if isinstance(times, int) else 0
 
 
 def _wanted(scope: VisibleScope, cap: int) -> Queries:

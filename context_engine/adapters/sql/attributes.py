@@ -44,11 +44,12 @@ async def attributes(
 
 
 def _values(texts: list[str]) -> tuple[JsonValue, ...] | None:
-    """The values that `texts` spell as JSON; None where they are too many or not exact."""
+    """The values that `texts` spell as JSON, in one order whatever the server's plan: who sees
+    what is told apart by them. None where they are too many or not exact."""
     if len(texts) > MOST:
         return None
     try:
-        return tuple(map(_value, texts))
+        return tuple(map(_value, sorted(texts)))
     except ValueError:
         return None
 
@@ -57,7 +58,7 @@ def _value(text: str) -> JsonValue:
     """Raises `ValueError` for what is not exact here, or nested deeper than is handed on."""
     if text.startswith(("[", "{")):
         from_json(text)  # takes some 200 levels, where `json` takes the whole stack
-    value: JsonValue = json.loads(text, parse_float=_exact, parse_int=_whole)
+    value: JsonValue = _DECODER.decode(text)
     return value
 
 
@@ -78,6 +79,10 @@ def _whole(text: str) -> int:
     return int(text)
 
 
+_DECODER = json.JSONDecoder(parse_float=_exact, parse_int=_whole)
+"""Made once: `json.loads` makes one for each call that asks for other than its defaults."""
+
+
 # -- the statement -----------------------------------------------------------------------------
 
 
@@ -94,7 +99,9 @@ _VALUES = f"{_items('records.cells -> l.value_field')} AS value(v)"
 _FULL = "jsonb_typeof(value.v) <> 'null'"
 _BY_ID = f"""
         SELECT value.v::text AS value FROM records, {_VALUES}
-        WHERE {_ROWS} AND {_FULL} AND records.cells @> jsonb_build_object(l.key_field, """  # noqa: S608
+        WHERE {_ROWS} AND {_FULL} AND records.cells @> ANY(ARRAY[
+            jsonb_build_object(l.key_field, CAST($3 AS text)),
+            jsonb_build_object(l.key_field, jsonb_build_array(CAST($3 AS text)))])"""  # noqa: S608
 _HOLDS = 'strpos(lower((records.cells -> l.key_field)::text COLLATE "C"), CAST($5 AS text)) > 0'
 """Cheap, and true of every cell that has the address: it is in the JSON as JSON writes it."""
 _BY_ADDRESS = f"""
@@ -104,21 +111,22 @@ _BY_ADDRESS = f"""
             AND jsonb_typeof(key.v) = 'string'
             AND {address_of("key.v #>> '{}'")} = CAST($4 AS text)"""  # noqa: S608
 
+_A_FIELD = "(SELECT true FROM fields WHERE id = l.{} AND table_id = l.table_id)"
+"""A subquery of its own, as in `lookups`: there is no order for the planner to think about."""
+
 STATEMENT = f"""
 SELECT CAST(coalesce(json_agg(json_build_array(l.n, found.said)), '[]') AS text)
 FROM (
     SELECT (e ->> 0)::int AS n, e ->> 1 AS table_id, e ->> 2 AS key_field, e ->> 3 AS value_field
     FROM jsonb_array_elements(CAST($1 AS jsonb)) AS e
 ) AS l
-JOIN tables ON tables.id = l.table_id AND NOT tables.trashed
-    AND tables.workspace_id = CAST($2 AS text)
-JOIN fields AS named ON named.id = l.key_field AND named.table_id = tables.id
-JOIN fields AS worth ON worth.id = l.value_field AND worth.table_id = tables.id
 CROSS JOIN LATERAL (
     SELECT coalesce(json_agg(one.value), '[]') AS said
-    FROM ({_BY_ID}CAST($3 AS text))
-        UNION {_BY_ID}jsonb_build_array(CAST($3 AS text)))
+    FROM ({_BY_ID}
         UNION {_BY_ADDRESS}
         LIMIT {MOST + 1}
     ) AS one
-) AS found"""  # noqa: S608 - the parts are constants of this module
+) AS found
+WHERE (SELECT true FROM tables
+    WHERE id = l.table_id AND workspace_id = CAST($2 AS text) AND NOT trashed)
+AND {_A_FIELD.format("key_field")} AND {_A_FIELD.format("value_field")}"""  # noqa: S608 - the parts are constants of this module

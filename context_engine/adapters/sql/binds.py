@@ -19,10 +19,12 @@ class Binds:
 
     What was bound before keeps its placeholder: the ids of fields and users come again and again,
     and so do days, and lists of what a user's attributes are. `named`: as SQLAlchemy's `text`
-    wants them, `:b1`; else as the server does, `$1`.
+    wants them, `:b1`; else as the server does, `$1`. `by_row`: whether the statement asks of row
+    after row what no index answers, by keys alone. It is planned in no time, and slow over many.
     """
 
     named: bool = False
+    by_row: bool = False
     values: list[object] = field(default_factory=list)
     _places: dict[tuple[str, Hashable], str] = field(default_factory=dict)
 

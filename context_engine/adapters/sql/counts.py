@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from context_engine.access import VisibleLink, VisibleScope, VisibleTable
-from context_engine.adapters.sql.asked import AtOnce, Key, Kind, Queries, at_once
+from context_engine.adapters.sql.asked import AtOnce, Key, Kind, Queries, at_once, note_time
 from context_engine.adapters.sql.driver import Reader
 from context_engine.adapters.sql.faults import BAD_DATA, QUERY_CANCELED, sqlstate
 from context_engine.adapters.sql.predicates import Binds
@@ -29,6 +29,9 @@ BEFORE_COUNTS = "before_counts"
 
 COUNT_MS = 500
 """Longest time of a statement that counts, in milliseconds; `table_facts.TABLES` sets it."""
+
+LONG_MS = 100
+"""Counts that took longer twice are asked for in another way then, in milliseconds."""
 
 ONE_BY_ONE_MS = 1_000
 """Time for all counts that are asked for one by one, in milliseconds."""
@@ -59,11 +62,13 @@ class _Found:
 
 async def counted(reader: Reader, scope: VisibleScope, cap: int) -> Counts:
     """Every count of `scope`, each exact up to `cap`."""
-    once = at_once(scope, cap)
+    once, clock = at_once(scope, cap), asyncio.get_running_loop().time
+    started = clock()
     try:
         numbers = await _at_once(reader, once, cap) if once.wanted else {}
     except CannotCount:
         numbers = await _one_by_one(reader, once.wanted, cap)
+    note_time(scope, long=clock() - started > LONG_MS / 1000)
     return _counts(scope, _Found(numbers, cap), passing=len(numbers) < len(once.wanted))
 
 

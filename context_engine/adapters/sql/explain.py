@@ -70,9 +70,8 @@ async def _read(reads: SqlReads, question: Question) -> tuple[Facts, access.Attr
     """As `reading.read`, but with the table, whether a right leads into it or not."""
     at = access.coordinates_of(question)
     facts = await reads.facts(at, tail=0)
-    ids = dict.fromkeys((*access.reach(facts, at.workspace_id), question.table_id))
-    tables = tuple(await reads.tables(at, facts, tuple(ids)))
-    facts = facts.with_tables(tables)
+    ids = dict.fromkeys((*access.reach(facts, at), question.table_id))
+    facts = facts.with_tables(await reads.tables(at, facts, tuple(ids)))
     lookups = access.lookups(facts, at)
     if not lookups or facts.user is None:
         return facts, {}

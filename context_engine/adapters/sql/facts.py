@@ -11,7 +11,7 @@ JSON that may have been edited behind our back comes as text: see `stored`.
 
 from __future__ import annotations
 
-from context_engine.adapters.sql.lookups import GRANT, GRANTS, Statement, each
+from context_engine.adapters.sql.lookups import GRANT, GRANTS, Statement
 
 _PROJECT = """json_build_object(
     'id', p.id, 'name', p.name, 'status', p.status, 'due_on', p.due_on,
@@ -42,12 +42,25 @@ _AROUND_VIEW = """
     UNION SELECT table_id FROM views WHERE id = :view_id AND workspace_id = :workspace_id"""
 """The table whose name may be told because of a view: no coordinate names it."""
 
-_NAMED = each(
-    "wanted",
-    "t",
-    """SELECT id, position FROM tables
-            WHERE id = wanted.id AND workspace_id = :workspace_id AND NOT trashed""",
-)
+_NAMED = """wanted LEFT JOIN LATERAL (
+            SELECT id, position FROM (
+                SELECT * FROM tables WHERE id >= wanted.id ORDER BY id LIMIT 1) nearest
+            WHERE id = wanted.id AND workspace_id = :workspace_id AND NOT trashed OFFSET 0) t
+        ON true"""
+"""A row is read in any case: of a table that is missing the one that follows."""
+
+_HELD = """
+        SELECT subject_type, subject_id, scope_type, scope_id, role, view_of
+        FROM granted WHERE scope_type = 'workspace'
+        UNION ALL SELECT coalesce(h.subject_type, 'user'), coalesce(h.subject_id, ''),
+            coalesce(h.scope_type, 'table'), coalesce(h.scope_id, ''), coalesce(h.role, 'none'),
+            h.view_of
+        FROM (SELECT DISTINCT id FROM around) a
+        LEFT JOIN (SELECT * FROM granted WHERE scope_type <> 'workspace') h
+        ON coalesce(h.view_of, h.scope_id) = a.id"""
+"""The grants on the workspace and on the tables that are come to. For each of these without any,
+and for each that is not there, something of no id stands in (`Facts.grants`, `Facts.named`): a
+table out of sight is not to take more time than one that is missing, which has none."""
 
 _COORDINATES = f"""    'view', (SELECT json_build_object(
         'id', v.id, 'table_id', v.table_id, 'ownership', v.ownership, 'owner_id', v.owner_id)
@@ -91,6 +104,7 @@ WITH wanted AS (
 ), subjects AS (
     SELECT 'user' AS subject_type, :user_id AS subject_id
     UNION ALL SELECT 'team', team_id FROM mine
+), granted AS MATERIALIZED ({GRANTS}
 ), talk AS MATERIALIZED (
     SELECT c.id, c.title, c.message_count, c.total_chars, EXISTS (
         SELECT FROM participants cp
@@ -129,9 +143,8 @@ SELECT json_build_object(
         WHERE m.workspace_id = :workspace_id AND m.user_id = :user_id),
     'team_ids', (SELECT coalesce(json_agg(team_id ORDER BY team_id), '[]') FROM mine),
     'grants', (SELECT coalesce(json_agg({GRANT}), '[]')
-        FROM ({GRANTS}) g WHERE g.scope_type = 'workspace'
-        OR coalesce(g.view_of, g.scope_id) IN (SELECT id FROM around)),
-    'named', (SELECT coalesce(json_agg(t.id ORDER BY t.position, t.id), '[]')
+        FROM ({_HELD}) g),
+    'named', (SELECT coalesce(json_agg(coalesce(t.id, '') ORDER BY t.position, t.id), '[]')
         FROM {_NAMED}),
 {coordinates}    'agents', (SELECT coalesce(json_agg(json_build_object(
         'id', a.id, 'name', a.name, 'max_role', a.max_role, 'table_ids', a.table_ids)

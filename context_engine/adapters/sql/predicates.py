@@ -77,7 +77,7 @@ def predicate_sql(pred: policy.Pred, binds: Binds, *, indexed: bool = True) -> s
         case policy.Cmp(cmp=comparison):
             return _comparison(comparison, binds, indexed=indexed)
         case policy.LinkedAny(linked_any=linked):
-            return _linked(linked, binds)
+            return _linked(linked, binds, indexed=indexed)
         case _:
             assert_never(pred)
 
@@ -120,14 +120,17 @@ def _cost(pred: policy.Pred) -> int:
         case policy.Not(not_=inner):
             return _cost(inner)
         case policy.LinkedAny():
-            return 10  # looks for all such rows the first time that it is asked
+            return 10  # looks into other rows
         case _:
             assert_never(pred)
 
 
-def _linked(linked: policy.Linked, binds: Binds) -> str:
-    """Inside, `records` is the linked row. Nothing in there asks for the one at hand, so that the
-    server may start from the linked rows that pass, or look through them once."""
+def _linked(linked: policy.Linked, binds: Binds, *, indexed: bool) -> str:
+    """Inside, `records` is the linked row.
+
+    Nothing in there asks for the one at hand, so that the server may start from the linked rows
+    that pass, or look through them once: unless it is to ask row by row.
+    """
     field = binds.text(linked.field)
     if isinstance(linked, policy.LinkedIn):
         table = binds.text(linked.table)
@@ -136,10 +139,20 @@ def _linked(linked: policy.Linked, binds: Binds) -> str:
             "(SELECT tables.id FROM fields JOIN tables ON tables.id = fields.linked_table_id"  # noqa: S608 - bound
             f" AND NOT tables.trashed WHERE fields.id = {field})"
         )
+    by_row = binds.by_row and not indexed
+    passes = (
+        f"records.table_id = {table} AND records.deleted_at IS NULL"
+        f" AND {predicate_sql(linked.pred, binds, indexed=not by_row)}"
+    )
+    if by_row:
+        return (
+            f"EXISTS (SELECT FROM links WHERE links.field_id = {field}"  # noqa: S608 - bound
+            f" AND links.from_record_id = records.id AND (SELECT {passes}"
+            " FROM records WHERE records.id = links.to_record_id) OFFSET 0)"
+        )
     return (
         "(records.id IN (SELECT links.from_record_id FROM links"  # noqa: S608 - bound
-        f" JOIN records ON records.id = links.to_record_id AND records.table_id = {table}"
-        f" AND records.deleted_at IS NULL AND {predicate_sql(linked.pred, binds)}"
+        f" JOIN records ON records.id = links.to_record_id AND {passes}"
         f" WHERE links.field_id = {field}))"
     )
 

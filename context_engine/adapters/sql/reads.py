@@ -94,7 +94,7 @@ class SqlReads:
         }
         async with database_faults():
             row = await self._reader.fetchrow(TABLES.sql, *(values[name] for name in TABLES.names))
-        return stored.tables.validate_json(row[0])
+        return stored.tables(row[0])
 
     async def attributes(
         self, at: Coordinates, user: UserFacts, lookups: Collection[AttrLookup]

@@ -62,8 +62,8 @@ class RowsAlone:
 class SharedRows:
     """The rows of each table and ways as a common table expression, cut off after the cap."""
 
-    def __init__(self, cap: int) -> None:
-        self.binds = Binds()
+    def __init__(self, cap: int, *, by_row: bool) -> None:
+        self.binds = Binds(by_row=by_row)
         self._cap = cap
         self._names: dict[tuple[str, tuple[str | None, ...]], str] = {}
         self._found: list[str] = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from hashlib import sha256
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, JsonValue, PlainValidator, TypeAdapter, model_validator
@@ -25,9 +26,11 @@ from context_engine.facts import (
     FieldFacts,
     MessageFacts,
     PolicyFacts,
+    ReadTables,
     TableFacts,
     ViewFacts,
 )
+from context_engine.used_last import UsedLast
 
 Reads = tuple[tuple[str, str], ...] | None
 
@@ -124,9 +127,25 @@ class FactsRow(Facts):
     conversation: ConversationRow | None = None
 
 
-tables: TypeAdapter[tuple[TableRow, ...]] = TypeAdapter(
-    tuple[TableRow, ...], config=ConfigDict(hide_input_in_errors=True)
-)
-"""What `TABLES` gives."""
 facts: TypeAdapter[FactsRow] = TypeAdapter(FactsRow)
 """What `FACTS` and `DIALOGUE` give."""
+_tables: TypeAdapter[tuple[TableRow, ...]] = TypeAdapter(
+    tuple[TableRow, ...], config=ConfigDict(hide_input_in_errors=True)
+)
+
+MOST_TABLES = 512
+"""Tables of all texts that are kept as they were read: those used last."""
+
+TOLD = UsedLast[ReadTables]()
+"""Those of this process."""
+
+
+def tables(text: str) -> ReadTables:
+    """What `TABLES` gives. It is asked for anew by every build, and most often says what it said
+    the last time: a text that is spelled as one before is not read again."""
+    digest = sha256(text.encode()).hexdigest()
+    kept = TOLD.get(digest)
+    if kept is None:
+        kept = ReadTables.of(_tables.validate_json(text), digest)
+        TOLD.keep(digest, kept, len(kept) + 1, most=MOST_TABLES)
+    return kept

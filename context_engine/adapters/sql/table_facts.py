@@ -95,7 +95,8 @@ WITH RECURSIVE near AS (
 ), every AS (
     SELECT id FROM made
     UNION SELECT {spread(_LOOKED_INTO)} FROM rules
-    UNION SELECT {spread(_LOOKED_UP)} FROM rules
+    WHERE jsonb_path_exists(rules.rule, '$.**.linkedAny')
+    UNION SELECT {spread(_LOOKED_UP)} FROM rules WHERE rules.rule ? 'where'
 ), live AS MATERIALIZED (
     SELECT t.* FROM {_LIVE}
 ), subjects AS (

@@ -5,6 +5,8 @@ Numbers of races are those of docs/freshness.md.
 
 from __future__ import annotations
 
+import pytest
+
 from context_engine.ports import Entry
 from tests.support.cache import (
     ANN,
@@ -234,6 +236,28 @@ async def test_an_answer_that_a_change_ended_is_told_of_after_a_denial(store: St
     assert evicted.scope_keys == (ANN.key,)
     assert await store.cache.fill(after, denied, None)
     assert (await store.cache.evict(WORKSPACE, frozenset({TABLE}))).scope_keys == ()
+
+
+@pytest.mark.parametrize("answered_again", [False, True])
+async def test_denial_after_denial_does_not_make_an_answer_forgotten(
+    store: Store, answered_again: bool
+) -> None:
+    """The change that ended it tells of it all the same; unless an answer that this change did
+    not end was given in between, and denied in its turn."""
+    before = await store.moment(ANN)
+    answer = entry(whole_name(ANN), before, TABLE, OTHER_TABLE)
+    assert await store.cache.fill(before, [answer], None)
+    await store.cache.mark(WORKSPACE, frozenset({TABLE}), create=False)
+    after = await store.moment(ANN)
+    denied = entry(whole_name(ANN), after, TABLE, OTHER_TABLE, quiet=True)
+    for _ in range(3):
+        assert await store.cache.fill(after, [denied], None)
+    if answered_again:
+        again = entry(whole_name(ANN), after, TABLE, OTHER_TABLE)
+        assert await store.cache.fill(after, [again], None)
+        assert await store.cache.fill(after, [denied], None)
+    told = () if answered_again else (ANN.key,)
+    assert (await store.cache.evict(WORKSPACE, frozenset({TABLE}))).scope_keys == told
 
 
 async def test_eviction_names_a_thousand_scopes_and_says_that_there_are_more(store: Store) -> None:

@@ -37,6 +37,39 @@ async def test_a_full_store_takes_marks_and_serves_but_stores_nothing(store: Red
         await store.redis.config_set("maxmemory", 0)
 
 
+@pytest.mark.parametrize("policy", ["allkeys-random", "allkeys-lru", "volatile-ttl"])
+async def test_a_store_that_lets_go_of_what_it_likes_serves_nothing_stale(
+    store: RedisStore, policy: str
+) -> None:
+    """Marks, entries, indexes, in its own order: misses, however many are gone."""
+    users, versions = [f"u{i}" for i in range(60)], dict.fromkeys(range(60), 0)
+    used = (await store.redis.info("memory"))["used_memory"]
+    await store.redis.config_set("maxmemory-policy", policy)
+    await store.redis.config_set("maxmemory", used + 200_000)
+    gone = (await store.redis.info("stats"))["evicted_keys"]
+    hits = 0
+    try:
+        for turn in range(900):
+            number = turn * 7 % 60 if turn % 3 else turn % 5
+            who, tag = scope(users[number]), keys.rows(f"of {number}")
+            if turn % 4 == 0:
+                versions[number] += 1
+                await store.cache.mark(WORKSPACE, frozenset({tag}), create=True)
+            seen = await store.look(who)
+            if seen.whole is not None:
+                assert seen.whole.payload.startswith(b"%d " % versions[number])
+                hits += 1
+            elif seen.moment is not None:
+                payload = b"%d " % versions[number] + b"x" * 4_000
+                new = entry(whole_name(who), seen.moment, tag, payload=payload)
+                await store.cache.fill(seen.moment, [new], None)
+    finally:
+        await store.redis.config_set("maxmemory", 0)
+        await store.redis.config_set("maxmemory-policy", "noeviction")
+    assert (await store.redis.info("stats"))["evicted_keys"] - gone > 20
+    assert hits > 20
+
+
 async def test_nothing_is_kept_for_ever(store: RedisStore) -> None:
     """Every key that any operation makes has an end."""
     await keep(store, "ann")

@@ -33,7 +33,7 @@ class Dialogue:
             "turns": turns,
             "summary": self.summary,
             "sources": [one.id for one in self._sources],
-            "original_chars": sum(len(one.content) for one in messages),
+            "original_chars": sum(len(one.content) for one in messages if one.role != "tool"),
             "kept": kept,
             "compressed": len(messages) - kept,
         }

@@ -133,10 +133,11 @@ def _table(table: Table, place: int, workspace: Row) -> Iterator[tuple[Any, Row]
 
 def _conversation(one: Conversation, here: Row) -> Iterator[tuple[Any, Row]]:
     sizes = [len(message.content) for message in one.messages]
+    written = sum(len(message.content) for message in one.messages if message.role != "tool")
     yield (
         t.conversations,
         {"id": one.id, "title": one.title, "message_count": len(sizes),
-         "total_chars": sum(sizes), **here},
+         "total_chars": written, **here},
     )  # fmt: skip
     for user_id in one.user_ids:
         yield t.participants, {"conversation_id": one.id, "user_id": user_id, **here}

@@ -66,7 +66,7 @@ def table_show(
     for field in shape.fields:
         console.print(f"  field {field_line(field, shape.names)}", **PLAIN)
     for view in shape.table.views:
-        console.print(f"  view  {view_line(view, shape.table)}", **PLAIN)
+        console.print(f"  view  {view_line(view, shape)}", **PLAIN)
 
 
 def field_line(one: FieldSpec, names: Mapping[str, str]) -> str:
@@ -79,14 +79,18 @@ def field_json(one: FieldSpec, names: Mapping[str, str]) -> dict[str, object]:
     return {"id": one.id, "name": names[one.id], "type": one.type, "options": one.options}
 
 
-def view_line(one: VisibleView, of: VisibleTable) -> str:
-    """With the fields that it shows, out of those of the table in sight."""
+def view_line(one: VisibleView, of: TableShape) -> str:
+    """With the fields that it shows, out of those of the table in sight, and what filters it."""
     facts = one.facts
-    shown = f"{len(one.field_ids)} of {plural(len(of.fields), 'field')}"
-    return f"{facts.id}  {json_text(facts.name)}  {facts.type}  {facts.ownership}  {shown}"
+    shown = f"{len(one.field_ids)} of {plural(len(of.table.fields), 'field')}"
+    line = f"{facts.id}  {json_text(facts.name)}  {facts.type}  {facts.ownership}  {shown}"
+    if facts.filter is None:
+        return line
+    told = of.filters.get(facts.id)
+    return f"{line}  filtered" if told is None else f"{line}  filter {json_text(told)}"
 
 
-def view_json(one: VisibleView) -> dict[str, object]:
+def view_json(one: VisibleView, of: TableShape) -> dict[str, object]:
     facts = one.facts
     return {
         "id": facts.id,
@@ -94,6 +98,8 @@ def view_json(one: VisibleView) -> dict[str, object]:
         "type": facts.type,
         "ownership": facts.ownership,
         "fieldIds": list(one.field_ids),
+        "filtered": facts.filter is not None,
+        "filter": of.filters.get(facts.id),
     }
 
 
@@ -101,5 +107,5 @@ def _shape_json(shape: TableShape) -> dict[str, object]:
     return {
         **_table_json(shape.table),
         "fields": [field_json(one, shape.names) for one in shape.fields],
-        "views": [view_json(one) for one in shape.table.views],
+        "views": [view_json(one, shape) for one in shape.table.views],
     }

@@ -36,9 +36,10 @@ NO_FIELDS: list[str] = []
 def view_list(
     table_id: TableId, actor: Reader = ADMIN, workspace: Workspace = DEMO, as_json: JsonFlag = False
 ) -> None:
-    """Lists the views of a table in the actor's sight, with how many fields each shows.
+    """Lists the views of a table in the actor's sight: how many fields each shows, what filters it.
 
-    What filters a view is told to operators: `context-engine explain --view`.
+    The filter is told to who may change the view and sees all that it names, to others that there
+    is one; to operators by `context-engine explain --view`.
 
     Example: context-engine domain view list --table tbl-tasks --actor usr-chloe
     """
@@ -46,9 +47,9 @@ def view_list(
     show_list(
         as_json,
         shape.table.views,
-        lambda one: view_line(one, shape.table),
+        lambda one: view_line(one, shape),
         none="no views",
-        of=view_json,
+        of=lambda one: view_json(one, shape),
     )
 
 

@@ -67,7 +67,9 @@ class Messages(Service):
                 table_ids=tuple(table_ids),
                 agent_stack=tuple(agent_stack),
             )
-            await _count(tx, conversation_id, messages=1, chars=len(text))
+            # How long a tool's result is may be told to no one else who takes part.
+            written = 0 if role == "tool" else len(text)
+            await _count(tx, conversation_id, messages=1, chars=written)
             if tool_call_id is not None:
                 await _check_answered(tx, conversation_id, tool_call_id)
             await rows.add(

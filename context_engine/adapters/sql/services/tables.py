@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import JsonValue
 from sqlalchemy import func, select, update
 
 from context_engine.access import RANK, VisibleTable
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.services import fields, rights, rows
+from context_engine.adapters.sql.services import fields, filters, rights, rows
 from context_engine.adapters.sql.services.base import Service
 from context_engine.adapters.sql.services.cells import FieldSpec
 from context_engine.adapters.sql.services.writing import Transaction, Written
@@ -26,6 +27,8 @@ class TableShape:
 
     table: VisibleTable
     fields: tuple[FieldSpec, ...]
+    filters: Mapping[str, JsonValue]
+    """The filters of its views that the actor may change and sees every word of, by view."""
 
     @property
     def names(self) -> dict[str, str]:
@@ -44,7 +47,8 @@ class Tables(Service):
         async with self._writer.transaction(actor_id) as tx:
             (table,) = (await rights.scope(tx, workspace_id, table_ids=(table_id,))).tables
             known = await fields.specs(tx, table_id)
-        return TableShape(table, tuple(_shown(known[field.id]) for field in table.fields))
+            told = await filters.told(tx, workspace_id, table)
+        return TableShape(table, tuple(_shown(known[field.id]) for field in table.fields), told)
 
     async def create(
         self,

@@ -13,10 +13,10 @@ from context_engine.access import VisibleTable, VisibleView
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import grants, rights, rows, rules
 from context_engine.adapters.sql.services.base import Service
+from context_engine.adapters.sql.services.filters import needed
 from context_engine.adapters.sql.services.writing import Transaction, Written
 from context_engine.changes import Op, PolicyChanged, ViewChanged
 from context_engine.errors import InvalidRequest, NotFound
-from context_engine.models.sections import Role
 
 OWNERSHIPS = ("collaborative", "personal", "restricted")
 NO_FILTER = True
@@ -48,7 +48,7 @@ class Views(Service):
             raise InvalidRequest(f"use one of {', '.join(OWNERSHIPS)}", field="ownership")
         exclusive = ownership == "restricted"  # it draws a boundary: a change of access
         async with self._writer.transaction(actor_id, workspace_id, exclusive=exclusive) as tx:
-            table = await rights.on_table(tx, workspace_id, table_id, _needed(ownership))
+            table = await rights.on_table(tx, workspace_id, table_id, needed(ownership))
             await rows.add(
                 tx,
                 t.views,
@@ -161,14 +161,10 @@ async def _seen(
     for view in table.views:
         if view.facts.id == view_id:
             rights.demand(
-                rights.role_on(table), _needed(view.facts.ownership), f"table {table_id!r}"
+                rights.role_on(table), needed(view.facts.ownership), f"table {table_id!r}"
             )
             return table, view
     raise NotFound("view", view_id)
-
-
-def _needed(ownership: str) -> Role:
-    return "admin" if ownership == "restricted" else "builder"
 
 
 def _tell(
