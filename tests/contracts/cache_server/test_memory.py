@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from context_engine import keys
 from context_engine.adapters.redis import RedisCache
 from context_engine.liveness import COUNTED_SECONDS
