@@ -36,8 +36,14 @@ async def marks(house: BenchHouse) -> list[Measure]:
     if _free_bytes() < 2 * MANY * BYTES_EACH:
         print(f"marks: not enough free memory for {MANY:,} entries; left out")
         return await _memory(house)
-    for workspace, size in (("few", FEW), ("many", MANY)):
-        await _populate(house, workspace, size)
+    patient = house.settings.model_copy(update={"redis_timeout_seconds": 30.0})
+    async with RedisCache(house.settings.redis_url, patient) as cache:
+        for workspace, size in (("few", FEW), ("many", MANY)):
+            await _populate(cache, workspace, size)
+        return [*await _marked(house, cache), *await _memory(house)]
+
+
+async def _marked(house: BenchHouse, cache: RedisCache) -> list[Measure]:
     tags = tags_touched(RecordsChanged(workspace_id="w", table_id="t", op="created"))
     few: list[float] = []
     many: list[float] = []
@@ -45,10 +51,10 @@ async def marks(house: BenchHouse) -> list[Measure]:
         for _ in range(ROUNDS):
             for workspace, times in (("few", few), ("many", many)):
                 started = time.perf_counter()
-                await house.parts.cache.mark_many([(workspace, tags)])
+                await cache.mark_many([(workspace, tags)])
                 times.append((time.perf_counter() - started) * 1000)
         started = time.perf_counter()
-        await house.parts.cache.evict("many", tags)
+        await cache.evict("many", tags)
         unlinked = time.perf_counter() - started
     return [
         Measure(
@@ -71,7 +77,6 @@ async def marks(house: BenchHouse) -> list[Measure]:
             max((micros / 1000 for _, micros in slow), default=0.0),
             "ms",
         ),
-        *await _memory(house),
     ]
 
 
@@ -94,14 +99,8 @@ async def _slow(house: BenchHouse) -> AsyncIterator[list[tuple[bytes, int]]]:
         found += [(entry["command"], entry["duration"]) for entry in log]
 
 
-async def _populate(house: BenchHouse, workspace: str, size: int) -> None:
+async def _populate(cache: RedisCache, workspace: str, size: int) -> None:
     """Entries that hold next to nothing, all of one table."""
-    patient = house.settings.model_copy(update={"redis_timeout_seconds": 30.0})
-    async with RedisCache(house.settings.redis_url, patient) as cache:
-        await _filled(cache, workspace, size)
-
-
-async def _filled(cache: RedisCache, workspace: str, size: int) -> None:
     await cache.mark(workspace, frozenset(), create=True)
     scope = keys.scope_of(workspace, "ana", "bench", None)
     nothing = keys.marks_name(workspace)

@@ -10,7 +10,7 @@ from context_engine import bootstrap
 from context_engine.adapters.redis import RedisCache
 from context_engine.asked import Answer
 from context_engine.engine import ContextEngine
-from context_engine.models import AgentContext, ContextBuildInput
+from context_engine.models import AgentContext
 from context_engine.ports import Moment, NewEntry, SessionWrite
 from context_engine.settings import Settings
 from workers.demo.stage import WAIT_SECONDS, Shown, Stage, expect, records
@@ -49,7 +49,7 @@ async def raced(stage: Stage) -> Shown:
 
     settings = stage.parts.settings
     async with HeldCache(settings.redis_url, settings) as cache, asyncio.timeout(WAIT_SECONDS):
-        slow = asyncio.create_task(_build(_engine_over(stage, cache), request))
+        slow = asyncio.create_task(_engine_over(stage, cache).build(request))
         await cache.reached.wait()
         saw(f"Chloe asks: a build read the clock, {cache.built_at}, then the database; it halts")
         written = await stage.services.grants.set(
@@ -81,10 +81,6 @@ def _engine_over(stage: Stage, cache: RedisCache) -> ContextEngine:
     return bootstrap.wire(
         parts.settings, parts.domain, parts.snapshots, cache, parts.liveness, liveness
     ).engine
-
-
-async def _build(engine: ContextEngine, request: ContextBuildInput) -> Answer:
-    return await engine.build(request)
 
 
 def _seen(answer: Answer) -> int:
