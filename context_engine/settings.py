@@ -103,6 +103,9 @@ class Settings(BaseSettings):
     """Longest summary of what is older, in characters."""
     cache_ttl_seconds: int = Field(300, ge=1, le=3_600)
     """Life of a cached answer, absolute."""
+    marks_cap: int = Field(20_000, ge=1_000)
+    """Marks of one workspace, at up to 100 bytes each; with more, all are dropped, which costs
+    misses, never staleness."""
     session_ttl_seconds: int = Field(86_400, ge=60)
     """Life of a session's coordinates, renewed by each answer."""
     snapshot_retention_days: int = Field(30, ge=1)

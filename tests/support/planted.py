@@ -151,8 +151,9 @@ def anybody_joins(patch: pytest.MonkeyPatch) -> None:
 
 
 def position_before_apply(patch: pytest.MonkeyPatch) -> None:
-    async def finish(self: Consumption, batch: Sequence[RawMessage], _: object) -> None:
+    async def mark(self: Consumption, batch: Sequence[RawMessage], _: object) -> bool:
         await self._source.commit(next_offsets(batch))
         await self._applier.apply(batch)
+        return True
 
-    patch.setattr(Consumption, "_finish", finish)
+    patch.setattr(Consumption, "_mark", mark)

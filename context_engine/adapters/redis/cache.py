@@ -40,9 +40,6 @@ from context_engine.ports import (
 )
 from context_engine.settings import Settings
 
-MOST_FIELDS = 20_000
-"""Marks a workspace's hash holds before it is dropped, at about 67 bytes each."""
-
 MARKS_PATTERN = keys.marks_name("").replace("{}", "{*}")
 """Matches the name of every workspace's marks, and no other name."""
 
@@ -60,6 +57,7 @@ class RedisCache:
 
     def __init__(self, source: str | Redis | RedisCluster, settings: Settings) -> None:
         self._link = _link(source, settings)
+        self._most_marks = settings.marks_cap
         self._life_ms = 2 * settings.cache_ttl_seconds * 1000
         self._single = packs.Single()
         self._looks = packs.Looks(self._life_ms)
@@ -141,7 +139,7 @@ class RedisCache:
             tags,
             epoch=_epoch() if create else "",
             life_ms=self._life_ms,
-            most=MOST_FIELDS,
+            most=self._most_marks,
             timeline=timeline,
         )
         marked = packs.marked(workspace_id, await self._ask(command))
