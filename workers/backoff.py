@@ -23,6 +23,10 @@ class Patience:
         self._seconds = seconds
         self.reset()
 
+    def twin(self) -> Patience:
+        """As much again, for work beside."""
+        return Patience(self._seconds)
+
     def reset(self) -> None:
         """The part answered."""
         self._pause = FIRST_SECONDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
-from workers.runner import ExitCode
+from workers.process import ExitCode
 
 
 async def beside(work: Awaitable[ExitCode], *others: Awaitable[None]) -> ExitCode:

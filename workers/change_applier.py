@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 from uuid import uuid4
 
@@ -13,7 +14,7 @@ from context_engine import keys
 from context_engine.changes import AnyChange
 from context_engine.invalidation import Applied, Invalidator
 from context_engine.keys import Tag
-from context_engine.ports import Evicted
+from context_engine.ports import Evicted, Marked
 from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.dead_letters import dead_letter
@@ -29,6 +30,10 @@ SOURCE = "context-engine/invalidate"
 UNREADABLE = "unreadable"
 """The change type that an announcement names where nobody could read the change."""
 
+AT_ONCE = 32
+"""Changes that are evicted and told of at once: they share round trips, and marks of what comes
+meanwhile find their turn between them."""
+
 NONE = Evicted(0, (), truncated=False)
 """Nothing was unlinked: all of it lost its marks."""
 
@@ -37,6 +42,15 @@ class Sender(Protocol):
     """What is needed of a producer."""
 
     async def send(self, record: OutgoingRecord) -> Position: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedBatch:
+    """What is left to do of a batch whose marks stand."""
+
+    raw: Sequence[RawMessage]
+    changes: Sequence[tuple[RawMessage, AnyChange, Marked]]
+    poisons: Sequence[Poison]
 
 
 class ChangeApplier:
@@ -57,6 +71,10 @@ class ChangeApplier:
 
     async def apply(self, batch: Sequence[RawMessage]) -> None:
         """Marks all, proves it, then evicts, then tells. Done means: may be committed."""
+        await self.finish([await self.mark(batch)])
+
+    async def mark(self, batch: Sequence[RawMessage]) -> MarkedBatch:
+        """Marks all, and proves it: whatever the batch ends is not served from here on."""
         changes: list[tuple[RawMessage, AnyChange]] = []
         heard: list[Heard] = []
         poisons: list[Poison] = []
@@ -72,15 +90,26 @@ class ChangeApplier:
         stand = [(raw, mark.reign) for (raw, _), mark in zip(changes, marks, strict=True)]
         for poison in poisons:
             ended = await self._invalidator.mark_unknown(poison.workspace_ids)
-            stand += [(poison.raw, mark.reign) for mark in ended]
+            stand += [(poison.raw, reign) for reign in ended]
         self._prover.note(batch, stand)
         await self._prover.hear(heard)
-        told: list[OutgoingRecord] = []
-        for (raw, change), mark in zip(changes, marks, strict=True):
-            told.append(self._changed(raw, await self._invalidator.evict(change, mark)))
+        marked = [(raw, one, mark) for (raw, one), mark in zip(changes, marks, strict=True)]
+        return MarkedBatch(batch, marked, poisons)
+
+    async def finish(self, batches: Sequence[MarkedBatch]) -> None:
+        """Evicts what these batches ended, and tells of each. May be done again."""
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def one(raw: RawMessage, change: AnyChange, mark: Marked) -> None:
+            async with turns:
+                applied = await self._invalidator.evict(change, mark)
+                await self._producer.send(self._changed(raw, applied))
+
+        changes = [change for batch in batches for change in batch.changes]
+        poisons = [poison for batch in batches for poison in batch.poisons]
+        await asyncio.gather(*(one(*change) for change in changes))
         for poison in poisons:
-            told.extend(await self._buried(poison))
-        await asyncio.gather(*map(self._producer.send, told))
+            await asyncio.gather(*map(self._producer.send, await self._buried(poison)))
         if changes or poisons:
             log.info("changes applied", changes=len(changes), unreadable=len(poisons))
 

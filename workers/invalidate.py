@@ -1,14 +1,15 @@
 """The invalidation consumer: what domain changes make untrue is marked, evicted and announced.
 
-One batch at a time: every mark first, so that unlinking never delays one; then evictions; then
-announcements and dead letters that the broker has acknowledged; then the commit. Killed in
-between, the next member applies the batch again, which is harmless: marks only rise.
+Marks come first, batch after batch, and wait for nothing. Behind them, for all batches that are
+marked by then: evictions; then announcements and dead letters that the broker has acknowledged;
+then the commit. Killed in between, the next member applies them again, which is harmless: marks
+only rise.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -24,11 +25,11 @@ from events.records import RawMessage
 from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
 from workers.beside import beside
-from workers.change_applier import ChangeApplier
+from workers.change_applier import ChangeApplier, MarkedBatch
 from workers.health import served
 from workers.heartbeat import Heart
+from workers.process import ExitCode
 from workers.proving import Prover, proven
-from workers.runner import ExitCode
 from workers.watchdog import Stalled, Watchdog
 
 __all__ = ["ChangeApplier", "Consumption", "next_offsets", "run", "watched"]
@@ -36,6 +37,9 @@ __all__ = ["ChangeApplier", "Consumption", "next_offsets", "run", "watched"]
 log = structlog.get_logger(__name__)
 
 POLL_SECONDS = 0.5
+MOST_AHEAD = 10_000
+"""Records that are marked, or about to be, while those before them are still being finished."""
+
 SEND_SECONDS = 8.0
 """How long one batch waits for the broker: a stop waits for it too."""
 
@@ -60,13 +64,18 @@ class Source(Protocol):
 class Consumption:
     """Applies what a source gives, batch by batch. The watchdog looks at its progress.
 
-    The position moves only after a batch is applied; a batch that failed is applied again.
+    A batch is marked as soon as it is there; what is left of those before it is done beside, so
+    that neither unlinking nor a broker that is slow delays a mark. The position moves only after
+    all of a batch is done; what failed is done again.
     """
 
     buffered = 0
 
     def __init__(self, source: Source, applier: ChangeApplier, patience: Patience) -> None:
-        self._source, self._applier, self._patience = source, applier, patience
+        self._source, self._applier = source, applier
+        self._patience, self._later = patience, patience.twin()
+        self._marked: list[MarkedBatch] = []
+        self._finishing: asyncio.Task[None] | None = None
         self.in_flight = 0
         self.finished_total = 0
 
@@ -75,38 +84,69 @@ class Consumption:
         try:
             while not stop.is_set():
                 batch = await self._source.poll(POLL_SECONDS)
-                self.in_flight = len(batch)
-                if batch:
-                    await self._finish(batch, stop)
+                if batch and not await self._mark(batch, stop):
+                    break
+                await self._go_on(stop)
+            if self._finishing is not None:
+                await self._finishing
         except Unavailable as away:
             log.error("changes cannot be applied; leaving", part=away.part, reason=away.message)
             return ExitCode.UNAVAILABLE
+        finally:
+            if self._finishing is not None:
+                self._finishing.cancel()
+                await asyncio.gather(self._finishing, return_exceptions=True)
         return ExitCode.OK
 
-    async def _finish(self, batch: Sequence[RawMessage], stop: asyncio.Event) -> None:
-        """Applies and commits; told to stop while a part is away, leaves it to the next member."""
+    async def _mark(self, batch: Sequence[RawMessage], stop: asyncio.Event) -> bool:
+        """Whether it stands; told to stop while a part is away, leaves it to the next member."""
+        self.in_flight += len(batch)
         while True:
             try:
-                await self._applier.apply(batch)
-                await self._source.commit(next_offsets(batch))
+                self._marked.append(await self._applier.mark(batch))
             except Unavailable as away:
                 if not await self._patience.wait(away, stop):
                     raise
                 if stop.is_set():
-                    return
+                    return False
             else:
                 self._patience.reset()
-                self.finished_total += len(batch)
-                return
+                return True
+
+    async def _go_on(self, stop: asyncio.Event) -> None:
+        """Sees to it that what is marked is finished; waits for it where too much is not."""
+        if self._finishing is not None and self._finishing.done():
+            self._finishing.result()
+            self._finishing = None
+        if self._finishing is None and self._marked:
+            self._finishing = asyncio.create_task(self._finish(stop))
+        if self._finishing is not None and self.in_flight > MOST_AHEAD:
+            await self._finishing
+
+    async def _finish(self, stop: asyncio.Event) -> None:
+        """Evicts, tells and commits all that is marked, until nothing is left."""
+        while self._marked:
+            batches = list(self._marked)
+            try:
+                await self._applier.finish(batches)
+                await self._source.commit(next_offsets(raw for one in batches for raw in one.raw))
+            except Unavailable as away:
+                if not await self._later.wait(away, stop):
+                    raise
+                if stop.is_set():
+                    return
+            else:
+                self._later.reset()
+                del self._marked[: len(batches)]
+                done = sum(len(one.raw) for one in batches)
+                self.in_flight -= done
+                self.finished_total += done
 
 
-def next_offsets(batch: Sequence[RawMessage]) -> dict[tuple[str, int], int]:
-    """The position after the batch, for each of its partitions."""
-    offsets: dict[tuple[str, int], int] = {}
-    for raw in batch:
-        place = (raw.topic, raw.partition)
-        offsets[place] = max(offsets.get(place, 0), raw.offset + 1)
-    return offsets
+def next_offsets(records: Iterable[RawMessage]) -> dict[tuple[str, int], int]:
+    """The position after these records, for each of their partitions: beyond the last that was
+    read, which is not the highest where a partition was read again."""
+    return {(raw.topic, raw.partition): raw.offset + 1 for raw in records}
 
 
 async def watched(consumption: Consumption, watchdog: Watchdog, stop: asyncio.Event) -> ExitCode:

@@ -27,8 +27,8 @@ from workers.backoff import Patience, reach, unless
 from workers.beside import beside
 from workers.health import Pulse, served
 from workers.heartbeat import Heart
+from workers.process import ExitCode
 from workers.retention import retain
-from workers.runner import ExitCode
 
 log = structlog.get_logger(__name__)
 

@@ -6,9 +6,8 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import structlog
@@ -18,7 +17,10 @@ from events.producer import Producer
 from workers.app import BuildApp, BuildWorkerConfig
 from workers.build_agent import BuildAgent, Handler, RefusedHandler
 from workers.health import Health
-from workers.watchdog import STALLED_EXIT_CODE, LoopGuard, Stalled, Watchdog
+from workers.process import ExitCode, run
+from workers.watchdog import LoopGuard, Stalled, Watchdog
+
+__all__ = ["ExitCode", "Limits", "run", "serve"]
 
 log = structlog.get_logger(__name__)
 
@@ -27,15 +29,6 @@ ASK_SECONDS = 3.0
 LAST_SECONDS = 2.0
 """How long what is left may take without it."""
 LEFT_UNDONE = "what was not committed is answered again by the next worker"
-
-
-class ExitCode(IntEnum):
-    """Why the worker left; the numbers are those of sysexits.h."""
-
-    OK = 0
-    UNAVAILABLE = 69  # the broker cannot be reached, or no longer, at the end neither
-    FAILED = 70  # a request met an unexpected error, or faust crashed
-    STALLED = STALLED_EXIT_CODE  # work was there and nothing moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +72,6 @@ async def serve(
         # A thread of faust's waits for the broker, and the interpreter would wait for it.
         _ForcedExit(after=LAST_SECONDS, code=code).__enter__()
     return code
-
-
-def run(main: Coroutine[Any, Any, int]) -> int:
-    """Run `main` on uvloop where it is there; its result is the exit code.
-
-    A part that is away at the start is told on stderr, and the code is UNAVAILABLE.
-    """
-    try:
-        import uvloop
-
-        new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    except ImportError:
-        new_loop = asyncio.new_event_loop
-    try:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
-            return runner.run(main)
-    except Unavailable as error:
-        print(f"cannot start: {error.message}", file=sys.stderr, flush=True)
-        return ExitCode.UNAVAILABLE
 
 
 async def _live(

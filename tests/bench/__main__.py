@@ -11,14 +11,20 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.bench.builds import cold, dialogues
-from tests.bench.changes import evictions, marks
+from tests.bench.changes import evictions
 from tests.bench.denials import denied
 from tests.bench.flights import flights
+from tests.bench.flow import flow
+from tests.bench.hits import hits
 from tests.bench.hot import hot_measures, measure_rounds, running
 from tests.bench.house import BenchHouse, bench_house, real_request
 from tests.bench.imports import imports
 from tests.bench.load import Load
+from tests.bench.marks import marks
+from tests.bench.peers import peers
 from tests.bench.report import Goal, Measure, show, write
+from tests.bench.restarts import restarts
+from tests.bench.revocations import taken_back
 from tests.bench.rules import rules
 from tests.bench.sizes import large, million
 from tests.bench.vain import in_vain
@@ -87,6 +93,11 @@ BENCHES: dict[str, Callable[[BenchHouse], Awaitable[list[Measure]]]] = {
     "evict": evict,
     "vain": in_vain,
     "marks": marks,
+    "revocations": taken_back,
+    "flow": flow,
+    "hits": hits,
+    "peers": peers,
+    "restarts": restarts,
     "memory": memory,
     "import": imports,
 }

@@ -86,7 +86,7 @@ async def _clients(group: str) -> AsyncIterator[tuple[AIOKafkaConsumer, AIOKafka
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=0)
     await producer.start()
     await consumer.start()
-    consumer.subscribe([os.environ["BENCH_REQUESTS_TOPIC"]], listener=_Assigned(_say_ready))
+    consumer.subscribe([os.environ["BENCH_REQUESTS_TOPIC"]], listener=_Assigned(say_ready))
     try:
         yield consumer, producer
     finally:
@@ -97,7 +97,7 @@ async def _clients(group: str) -> AsyncIterator[tuple[AIOKafkaConsumer, AIOKafka
 async def _loop(
     group: str, answer: Callable[[AIOKafkaProducer, ConsumerRecord[Any, Any]], Awaitable[None]]
 ) -> None:
-    stop = _stop_signal()
+    stop = stop_signal()
     async with _clients(group) as (consumer, producer):
         done: dict[TopicPartition, int] = {}
         committed_at = time.monotonic()
@@ -199,10 +199,10 @@ async def minimal_faust() -> None:
             task.add_done_callback(tasks.discard)
 
     app.agent(app.topic(os.environ["BENCH_REQUESTS_TOPIC"], value_type=bytes))(agent)
-    stop = _stop_signal()
+    stop = stop_signal()
     await producer.start()
     await app.start()
-    _say_ready()
+    say_ready()
     await stop.wait()
     await app.stop()
     await producer.stop()
@@ -216,11 +216,11 @@ def _redis() -> Redis:
     return Redis(connection_pool=pool)
 
 
-def _say_ready() -> None:
+def say_ready() -> None:
     print("ready", flush=True)
 
 
-def _stop_signal() -> asyncio.Event:
+def stop_signal() -> asyncio.Event:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

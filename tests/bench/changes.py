@@ -1,4 +1,4 @@
-"""From a change on its topic to an entry that cannot be served; and what marks cost."""
+"""From a change on its topic to an entry that cannot be served."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from context_engine import keys
 from context_engine.changes import RecordsChanged
-from context_engine.invalidation import Invalidator, tags_touched
+from context_engine.invalidation import Invalidator
 from context_engine.ports import Look, NewEntry
 from events.client import ContextClient
 from events.consumer import Consumer
@@ -27,8 +27,6 @@ from workers.invalidate import ChangeApplier, Consumption
 from workers.proving import Prover
 
 CHANGES = 100
-ROUNDS = 60
-FEW, MANY = 100, 100_000
 KEY = "bench:{w}:one"
 
 
@@ -175,40 +173,3 @@ async def _fill(house: BenchHouse, names: list[str], tag: keys.Tag) -> None:
             for name in names
         ]
         stored = await house.parts.cache.fill(seen.moment, entries, None)
-
-
-async def marks(house: BenchHouse) -> list[Measure]:
-    """A change read to its marks standing, with 100 and with 100,000 entries that it touches."""
-    change = RecordsChanged(workspace_id="w", table_id="t9", op="created")
-    tags = tags_touched(change)
-    found: dict[int, list[float]] = {}
-    unlinked = 0.0
-    for size in (FEW, MANY):
-        await _populate(house, size)
-        found[size] = []
-        for _ in range(ROUNDS):
-            started = time.perf_counter()
-            await house.parts.cache.mark_many([("w", tags)])
-            found[size].append((time.perf_counter() - started) * 1000)
-        started = time.perf_counter()
-        await house.parts.cache.evict("w", tags)
-        unlinked = (time.perf_counter() - started) * 1000
-    return [
-        Measure(
-            "marks, 100,000 entries / 100 entries",
-            median(found[MANY]),
-            "ms",
-            median(found[FEW]),
-            "100 entries",
-            Goal("<=", 1.5),
-        ),
-        Measure("unlinking 100,000 entries, in slices", unlinked, "ms"),
-    ]
-
-
-async def _populate(house: BenchHouse, size: int) -> None:
-    scope = keys.scope_of("w", "ana", "bench", None)
-    names = [keys.whole_name(scope, f"{number:064d}") for number in range(size)]
-    for start in range(0, size, 100):
-        batch = names[start : start + 100]
-        await asyncio.gather(*(_fill(house, [name], keys.rows("t9")) for name in batch))

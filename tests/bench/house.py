@@ -7,6 +7,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from context_engine import bootstrap
 from context_engine.adapters.sql.engine import create_engine
@@ -17,8 +19,9 @@ from events.topics import Topics, ensure
 from tests.bench.hot import Worker
 from tests.bench.load import Request, build_request
 from tests.support.world import World
-from workers.house import settings_of
+from workers.house import settings_of, until_live
 from workers.localstack import LocalStack
+from workers.supervisor import WorkerProcess, workers
 
 TABLES = ("t0", "t1")
 
@@ -43,6 +46,18 @@ class BenchHouse:
             environment=self.env,
             ready_line="build ready",
         )
+
+    @asynccontextmanager
+    async def workers(self) -> AsyncIterator[dict[str, WorkerProcess]]:
+        """All workers as processes, which read their cache only while it is proven fresh."""
+        with TemporaryDirectory(prefix="bench-logs-") as logs:
+            async with workers(env=self.proven_env, logs=Path(logs)) as running:
+                await until_live(settings_of(self.proven_env))
+                yield running
+
+    @property
+    def proven_env(self) -> dict[str, str]:
+        return self.env | {"CONTEXT_LIVENESS": "proven"}
 
 
 @asynccontextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -16,13 +17,14 @@ from context_engine.changes import AnyChange, MemberChanged
 from context_engine.errors import Unavailable
 from context_engine.invalidation import Invalidator
 from context_engine.keys import Tag
-from context_engine.ports import Beat, Evicted, Marked, Place
+from context_engine.ports import Beat, Evicted, Marked, Place, Reign
 from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.messages import ContextEvicted, Heartbeat
 from events.records import OutgoingRecord, Position, RawMessage
 from events.topics import Topics
 from tests.support.echo import agent_context
+from workers import invalidate
 from workers.backoff import Patience, reach
 from workers.change_reader import Poison, read
 from workers.invalidate import ChangeApplier, Consumption, next_offsets, watched
@@ -140,6 +142,9 @@ class Steps:
     committed: list[dict[tuple[str, int], int]] = field(default_factory=list)
     away: dict[str, int] = field(default_factory=dict)
     stop_at: str | None = None
+    end: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Where what was polled ends: once that is committed, it is told to stop."""
+    position: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def note(self, step: str) -> None:
         self.done.append(step)
@@ -151,10 +156,14 @@ class Steps:
 
     async def poll(self, seconds: float) -> list[RawMessage]:
         if not self.batches:
-            self.stop.set()
+            if self.position == self.end:
+                self.stop.set()
+            await asyncio.sleep(0.01)
             return []
         self.note("poll")
-        return self.batches.pop(0)
+        batch = self.batches.pop(0)
+        self.end |= next_offsets(batch)
+        return batch
 
     @property
     def revocations(self) -> int:
@@ -166,6 +175,7 @@ class Steps:
     async def commit(self, offsets: dict[tuple[str, int], int]) -> None:
         self.note("commit")
         self.committed.append(offsets)
+        self.position |= offsets
 
     async def send(self, record: OutgoingRecord) -> Position:
         self.note("send")
@@ -186,9 +196,9 @@ class NotingCache(MemoryCache):
         self.steps.note("evict")
         return await super().evict(workspace_id, tags)
 
-    async def forget_everything(self) -> None:
+    async def forget_everything(self) -> frozenset[Reign]:
         self.steps.note("forget everything")
-        await super().forget_everything()
+        return await super().forget_everything()
 
 
 def consumption(
@@ -207,14 +217,65 @@ async def consume(steps: Steps, *, patience: float = 5.0) -> ExitCode:
 
 
 async def test_marks_come_first_and_the_position_last() -> None:
-    """Within a batch: marks, evictions, what is told, the position."""
+    """Of a batch, and of those that were marked by then: evictions, what is told, the position."""
     steps = Steps([[message(offset=4), message(value=b"{", offset=5)], [message(offset=6)]])
     assert await consume(steps) == ExitCode.OK
     assert steps.done == [
-        *("poll", "mark", "mark", "evict", "evict", "send", "send", "send", "commit"),
-        *("poll", "mark", "evict", "send", "commit"),
+        *("poll", "mark", "mark", "poll", "mark"),
+        *("evict", "send", "evict", "send", "evict", "send", "send", "commit"),
     ]
-    assert steps.committed == [{(TOPIC, 0): 6}, {(TOPIC, 0): 7}]
+    assert steps.committed == [{(TOPIC, 0): 7}]
+
+
+@pytest.mark.parametrize("step", ["evict", "send", "commit"])
+async def test_no_mark_waits_for_what_is_done_behind_it(step: str) -> None:
+    """The first batch hangs at one of its later steps: the second is marked all the same, and
+    finished once that goes on."""
+    steps, held = Steps([[message(offset=4)]]), asyncio.Event()
+    cache = NotingCache(steps)
+    owner: Any = cache if step == "evict" else steps
+    original = getattr(owner, step)
+
+    async def hold(*args: Any) -> Any:
+        await held.wait()
+        return await original(*args)
+
+    setattr(owner, step, hold)
+    working = asyncio.create_task(consumption(steps, cache=cache).run(steps.stop))
+    async with asyncio.timeout(10):
+        await _marked(steps, 1)
+        steps.batches.append([message(offset=5)])
+        await _marked(steps, 2)
+        assert steps.committed == []
+        held.set()
+        assert await working == ExitCode.OK
+    assert steps.position == {(TOPIC, 0): 6}
+
+
+async def test_so_much_is_marked_ahead_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is marked and not finished is held in memory."""
+    monkeypatch.setattr(invalidate, "MOST_AHEAD", 3)
+    steps, held = Steps([[message(offset=n)] for n in range(20)]), asyncio.Event()
+    original = steps.send
+
+    async def hold(record: OutgoingRecord) -> Position:
+        await held.wait()
+        return await original(record)
+
+    steps.send = hold  # type: ignore[method-assign]
+    working = asyncio.create_task(consumption(steps).run(steps.stop))
+    async with asyncio.timeout(10):
+        await _marked(steps, 4)
+        await asyncio.sleep(0.05)
+        assert steps.done.count("mark") == 4
+        held.set()
+        assert await working == ExitCode.OK
+    assert steps.position == {(TOPIC, 0): 20}
+
+
+async def _marked(steps: Steps, count: int) -> None:
+    while steps.done.count("mark") < count:  # noqa: ASYNC110 - it tells nobody
+        await asyncio.sleep(0.01)
 
 
 async def test_what_stood_before_a_heartbeat_is_proven_once_it_is_marked() -> None:
@@ -229,10 +290,10 @@ async def test_what_stood_before_a_heartbeat_is_proven_once_it_is_marked() -> No
         await renew(beats, vocabulary)
 
     cache.liveness.renew = noting  # type: ignore[method-assign]
-    pulse = await cache.liveness.pulse()
-    said = Heartbeat(at_ms=pulse.at_ms, reigns=tuple(pulse.reigns), partitions=1)
-    beat = message(value=said.model_dump_json().encode(), type=messages.HEARTBEAT, key=None)
-    steps.batches = [[replace(beat, offset=1)], [message(offset=2), replace(beat, offset=3)]]
+    steps.batches = [
+        [await heartbeat(cache, offset=1)],
+        [message(offset=2), await heartbeat(cache, offset=3)],
+    ]
     await consumption(steps, cache=cache).run(steps.stop)
     assert steps.done[:3] == ["poll", "mark", "rewind"]  # nobody proved this partition before
     assert proven[-1][-1] == "mark"
@@ -240,6 +301,34 @@ async def test_what_stood_before_a_heartbeat_is_proven_once_it_is_marked() -> No
     assert proof is not None
     assert (proof.applied, proof.left_ms > 0) == (3, True)
     assert steps.committed[-1] == {(TOPIC, 0): 4}
+
+
+async def heartbeat(cache: MemoryCache, *, offset: int) -> RawMessage:
+    pulse = await cache.liveness.pulse()
+    said = Heartbeat(at_ms=pulse.at_ms, reigns=tuple(pulse.reigns), partitions=1)
+    value = said.model_dump_json().encode()
+    return message(value=value, type=messages.HEARTBEAT, key=None, offset=offset)
+
+
+async def test_what_a_deposed_server_forgot_is_read_again_before_anything_is_proven() -> None:
+    """Everything ended there, for want of a workspace, and not where the proof would stand."""
+    steps = Steps([])
+    cache = NotingCache(steps)
+    beats = [await heartbeat(cache, offset=offset) for offset in (1, 1, 3, 3)]
+    steps.batches = [[one] for one in beats]
+    steps.batches[2].insert(0, message(value=b"{", key=None, offset=2))
+    ours, forget = cache.reign, cache.forget_everything
+
+    async def elsewhere() -> frozenset[Reign]:
+        await forget()
+        return frozenset({ours, Reign("deposed")})
+
+    cache.forget_everything = elsewhere  # type: ignore[method-assign]
+    await consumption(steps, cache=cache).run(steps.stop)
+    assert [place for place, step in enumerate(steps.done) if step == "rewind"] == [
+        steps.done.index("rewind"),
+        steps.done.index("rewind", steps.done.index("forget everything")),
+    ]
 
 
 async def test_an_announcement_names_the_change_and_its_place() -> None:
@@ -282,11 +371,11 @@ async def test_what_may_be_anybodys_ends_everything() -> None:
 
 
 @pytest.mark.parametrize("step", ["mark", "evict", "send", "commit"])
-async def test_a_batch_that_failed_is_applied_again_from_its_marks(step: str) -> None:
+async def test_what_failed_is_done_again(step: str) -> None:
     """A part that is away part-way: nothing is skipped, and the position waits."""
     steps = Steps([[message(offset=4)]], away={step: 2})
     assert await consume(steps) == ExitCode.OK
-    assert steps.done.count("mark") == 3
+    assert steps.done.count(step) == 3
     assert steps.committed == [{(TOPIC, 0): 5}]
     assert steps.done[-1] == "commit"
 

@@ -47,7 +47,7 @@ def build(json_logs: JsonLogs = False) -> None:
     Example: context-engine worker build
     """
     from workers.build import run as answer
-    from workers.runner import run
+    from workers.process import run
 
     settings = config()
     configure(json_logs)
@@ -61,7 +61,7 @@ def invalidate(json_logs: JsonLogs = False) -> None:
     Example: context-engine worker invalidate
     """
     from workers.invalidate import run as consume
-    from workers.runner import run
+    from workers.process import run
 
     settings = config()
     configure(json_logs)
@@ -74,8 +74,8 @@ def relay(json_logs: JsonLogs = False) -> None:
 
     Example: context-engine worker relay
     """
+    from workers.process import run
     from workers.relay import run as publish
-    from workers.runner import run
 
     settings = config()
     configure(json_logs)

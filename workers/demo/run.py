@@ -65,9 +65,7 @@ async def _steps(up: House, console: Console, report: list[dict[str, object]]) -
     """Runs every step; how many did not show what they should."""
     failed = 0
     async with ContextClient(up.settings) as client, bootstrap.parts(up.settings) as parts:
-        stage = Stage(
-            client, parts.services, up.seeded, parts.outbox, partial(explain, parts.database)
-        )
+        stage = Stage(client, parts, up.seeded, partial(explain, parts.database))
         await stage.settle()
         for number, step in enumerate(STEPS, start=1):
             title = (step.__doc__ or step.__name__).strip()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from context_engine.access import Question, Step
 from context_engine.adapters.sql.services import DomainServices, Written
+from context_engine.bootstrap import Parts
 from context_engine.changes import (
     AnyChange,
     ConversationChanged,
@@ -22,7 +23,6 @@ from context_engine.changes import (
 )
 from context_engine.errors import NotFound
 from context_engine.models import AgentContext, ContextBuildInput
-from context_engine.ports import OutboxSource
 from events.client import ContextClient
 from events.messages import ContextEvicted, ContextReady
 from workers.cli.terminal import plural
@@ -50,11 +50,14 @@ class Stage:
     """The running house as the steps see it."""
 
     client: ContextClient
-    services: DomainServices
+    parts: Parts
     seeded: Seeded
-    outbox: OutboxSource
     explain: Callable[[Question], Awaitable[tuple[Step, ...]]]
     """What `context-engine explain` tells."""
+
+    @property
+    def services(self) -> DomainServices:
+        return self.parts.services
 
     def where(self, user_id: str, **more: object) -> ContextBuildInput:
         """Coordinates in the demo workspace."""
@@ -84,8 +87,8 @@ class Stage:
         announced, so is everything before it.
         """
         workspace = self.seeded.workspace_id
-        while await self.outbox.lag() is not None:
-            await self.outbox.wait(0.1)
+        while await self.parts.outbox.lag() is not None:
+            await self.parts.outbox.wait(0.1)
         nobody = Subject(type="user", id="nobody")
         changes: tuple[AnyChange, ...] = (
             TableChanged(workspace_id=workspace, table_id="none", op="renamed"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from workers.demo.race import raced
 from workers.demo.rights import by_a_view_alone, explained, ruled, without_a_field
 from workers.demo.stage import Shown, Stage, expect, records, told
 
@@ -142,6 +143,7 @@ STEPS: tuple[Step, ...] = (
     unreadable,
     explained,
     revoked,
+    raced,
     edited,
     ruled,
     without_a_field,

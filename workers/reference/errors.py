@@ -10,9 +10,9 @@ from events.tail import Missed
 from workers.build import Fault
 from workers.cli.guard import CANNOT_WRITE
 from workers.cli.shared import Exit
+from workers.process import ExitCode
 from workers.reference import markdown
 from workers.reference.markdown import code, paragraph, table
-from workers.runner import ExitCode
 
 HEAD = """
 An error has a `code` for programs, a `message` for people and says whether it is `retryable`. In

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from context_engine import keys
 from context_engine.adapters.redis.batch import Command, Reply
 from context_engine.adapters.redis.link import Foreign, Moving
+from context_engine.errors import Unavailable
 from context_engine.ports import Evicted
 
 SLICE = 100
 """Names taken from an index, and unlinked, at once."""
+
+POPPED = 1_000
+"""Names that are popped off an index, which forgets each when it is unlinked."""
 
 MOST_SCOPE_KEYS = 1_000
 """Scope keys that one announcement names; the rest is said to be cut off."""
@@ -28,12 +33,32 @@ class Eviction:
     async def of(self, indexes: Iterable[str]) -> Evicted:
         """Everything that `indexes` (sorted sets of names) hold."""
         left, count = list(indexes), 0
-        while left:
+        for _ in range(POPPED // SLICE):
             popped = await asyncio.gather(*(self._popped(index) for index in left))
             found = [reply[::2] for reply in popped]  # each name is followed by its score
             count += await self._unlink(name.decode() for names in found for name in names)
             left = [i for i, names in zip(left, found, strict=True) if len(names) == SLICE]
+            if not left:
+                break
+        for index in left:
+            count += await self._of_many(index)
         return Evicted(count, tuple(self._scopes), self._truncated)
+
+    async def _of_many(self, index: str) -> int:
+        """Of an index with many names still, which is put aside, read through and dropped whole:
+        one that is popped empty is made smaller by the server on the way, all of it at once."""
+        aside, count, at = f"{index}:{secrets.token_hex(8)}", 0, 0
+        try:
+            await self._ask(("RENAME", index, aside))
+        except Unavailable as error:
+            if "no such key" not in error.message:
+                raise
+            return 0  # another has emptied it meanwhile
+        while names := await self._ask(("ZRANGE", aside, at, at + SLICE - 1)):
+            count += await self._unlink(name.decode() for name in names)
+            at += SLICE
+        await self._ask(("UNLINK", aside))
+        return count
 
     async def _popped(self, index: str) -> Reply:
         try:

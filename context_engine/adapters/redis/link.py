@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from hashlib import sha1
 from importlib.resources import files
+from types import TracebackType
 from typing import Final, Literal, get_args
 
 import hiredis
@@ -29,7 +29,20 @@ from context_engine.adapters.redis.batch import Batcher, Command, Reply
 from context_engine.adapters.redis.servers import Server
 from context_engine.errors import Unavailable
 
-ScriptName = Literal["look", "fill", "mark", "found", "memory", "pulse", "renew", "proofs", "tally"]
+ScriptName = Literal[
+    "look",
+    "fill",
+    "mark",
+    "found",
+    "forget",
+    "begin",
+    "memory",
+    "pulse",
+    "sight",
+    "renew",
+    "proofs",
+    "tally",
+]
 SCRIPTS: Final[tuple[ScriptName, ...]] = get_args(ScriptName)
 
 
@@ -65,18 +78,32 @@ def loading() -> list[Command]:
     return [("SCRIPT", "LOAD", text) for _, text in scripts().values()]
 
 
-@asynccontextmanager
-async def bounded(seconds: float) -> AsyncIterator[None]:
-    """Ends what is inside after `seconds`, and gives the client's errors as `Unavailable`."""
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except (RedisError, RedisClusterException) as error:
-        raise unavailable(error) from error
-    except TimeoutError as error:
-        raise Unavailable("redis", f"no answer within {seconds:g} s") from error
-    except OSError as error:
-        raise Unavailable("redis", f"{type(error).__name__}: {error}") from error
+class bounded:
+    """Ends what is inside after `seconds`, and gives the client's errors as `Unavailable`.
+
+    A class, since a generator would cost each round trip 5 us more.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._timeout = seconds, asyncio.timeout(seconds)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, traceback)
+        except TimeoutError as late:
+            raise Unavailable("redis", f"no answer within {self._seconds:g} s") from late
+        if isinstance(error, RedisError | RedisClusterException):
+            raise unavailable(error) from error
+        if isinstance(error, OSError):
+            raise Unavailable("redis", f"{type(error).__name__}: {error}") from error
 
 
 def unavailable(error: RedisError | RedisClusterException) -> Unavailable:
@@ -112,6 +139,21 @@ async def exchange(connection: AbstractConnection, commands: Sequence[Command]) 
         raise
 
 
+async def walk(
+    ask: Callable[[Command], Awaitable[Reply]], step: Callable[[str], Command]
+) -> list[Reply]:
+    """The replies of one server, as `Link.walked`."""
+    replies: list[Reply] = []
+    cursor = "0"
+    while cursor != "0" or not replies:
+        reply = await ask(step(cursor))
+        if isinstance(reply, Unavailable):
+            raise reply
+        replies.append(reply)
+        cursor = reply[1].decode()
+    return replies
+
+
 class Link:
     """Sends commands to the store in one round trip, within `timeout` seconds, retry included."""
 
@@ -131,6 +173,16 @@ class Link:
     async def beside(self, _command: Command) -> list[Reply]:
         """The reply of every other primary: there is none."""
         return []
+
+    async def walked(self, step: Callable[[str], Command]) -> list[Reply]:
+        """The replies to a command with a cursor, from "0" on until the server gives that back
+        as its second. Raises `Unavailable`."""
+
+        async def ask(command: Command) -> Reply:
+            [reply] = await self.send([command])
+            return reply
+
+        return await walk(ask, step)
 
     async def servers(self) -> Sequence[Server]:
         """Every primary."""

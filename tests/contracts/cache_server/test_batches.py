@@ -7,13 +7,17 @@ import time
 
 import pytest
 
+from context_engine import keys
 from context_engine.adapters.redis import RedisCache
 from context_engine.errors import Unavailable
 from context_engine.ports import Look
 from tests.contracts.cache_server.held import is_hit, keep
 from tests.support.cache import (
+    ANN,
     TABLE,
+    WORKSPACE,
     RedisStore,
+    entry,
     scope,
     settings,
     surface_name,
@@ -99,3 +103,18 @@ async def test_a_server_that_forgot_the_scripts_gets_them_again(store: RedisStor
     await keep(store, "ann")
     await store.redis.script_flush()
     assert await is_hit(store)
+
+
+async def test_many_names_under_one_tag_are_all_unlinked(store: RedisStore) -> None:
+    """More than are popped one slice at a time; nothing of their index is left."""
+    moment = await store.moment(ANN)
+    names = [whole_name(ANN, f"many-{number}") for number in range(1_250)]
+    for start in range(0, len(names), 250):
+        some = names[start : start + 250]
+        await asyncio.gather(
+            *(store.cache.fill(moment, [entry(name, moment)], None) for name in some)
+        )
+    evicted = await store.cache.evict(WORKSPACE, frozenset({TABLE}))
+    assert (evicted.count, evicted.scope_keys) == (1_250, (ANN.key,))
+    assert await store.redis.keys("*whole:*") == []
+    assert await store.redis.keys(keys.index_name(WORKSPACE, TABLE) + "*") == []

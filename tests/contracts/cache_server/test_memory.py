@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_engine import keys
-from context_engine.adapters.redis import cache as redis_cache
+from context_engine.adapters.redis import RedisCache
 from context_engine.liveness import COUNTED_SECONDS
 from context_engine.ports import SessionWrite, Tally
 from tests.contracts.cache_server.held import ANN, is_hit, keep
@@ -16,6 +16,7 @@ from tests.support.cache import (
     RedisStore,
     entry,
     scope,
+    settings,
     whole_name,
 )
 
@@ -149,15 +150,14 @@ async def test_a_session_index_sheds_what_has_ended(store: RedisStore) -> None:
     assert await store.redis.zcard(keys.sessions_name(WORKSPACE, "ann")) == 2
 
 
-async def test_too_many_marks_are_dropped_with_all_that_they_proved(
-    store: RedisStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Costs misses, never staleness: the new marks have another epoch."""
-    monkeypatch.setattr(redis_cache, "MOST_FIELDS", 10)
+async def test_too_many_marks_are_dropped_with_all_that_they_proved(store: RedisStore) -> None:
+    """Costs misses, never staleness: the new marks have another epoch. How many is a setting."""
     await keep(store, "ann")
     first = await store.moment(ANN)
-    for i in range(12):
-        await store.cache.mark(WORKSPACE, frozenset({keys.schema(f"x{i}")}), create=True)
+    few = settings().model_copy(update={"marks_cap": 10})
+    async with RedisCache(store.url, few) as cache:
+        for i in range(12):
+            await cache.mark(WORKSPACE, frozenset({keys.schema(f"x{i}")}), create=True)
     assert not await is_hit(store)
     second = await store.moment(ANN)
     assert second.epoch != first.epoch
