@@ -111,7 +111,6 @@ FAULTS: dict[str, Plant] = {
     "sliding expiry": in_cache(faulty.SlidesItsExpiry),
     "stamp without looking": in_cache(faulty.StampsWithoutLooking),
     "clock after the database": clock_after_the_database,
-    "mark before the commit": planted.mark_before_the_commit,
     "missing absence tag": fills_with(_without_absence),
     "anybody joins a flight": anybody_joins,
     "a change without its tag": a_change_without_its_tag,

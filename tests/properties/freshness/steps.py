@@ -57,7 +57,7 @@ class Actor(Generic[Result]):
         self.name, self.freely, self._crowd = name, freely, crowd
         self.at: str | None = None
         """Where it stands."""
-        self.waits_for: Watched | None = None
+        self.waits_for: Watched[Any] | None = None
         self._go = asyncio.Event()
         context = copy_context()
         context.run(CURRENT.set, self)
@@ -92,7 +92,7 @@ class Actor(Generic[Result]):
         self.at = None
         self._go.set()
 
-    def wait_for(self, flight: Watched | None) -> None:
+    def wait_for(self, flight: Watched[Any] | None) -> None:
         self.waits_for = flight
         self._tell()
 
@@ -103,7 +103,7 @@ async def stop(point: str) -> None:
         await actor.stop(point)
 
 
-class Watched(Flight[Any]):
+class Watched(Flight[Result]):
     """A flight that knows whose steps are its own; in place of the engine's."""
 
     def __init__(self, *args: Any, **more: Any) -> None:

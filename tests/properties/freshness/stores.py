@@ -207,3 +207,4 @@ class InValkey(Store):
 
     async def close_connections(self, _: int) -> None:
         await self._redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await self._replica.connection_pool.disconnect()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from context_engine.adapters.sql.services import Token
@@ -71,7 +71,8 @@ class Cache:
 
     async def look(self, look: Look) -> Seen:
         await stop("before the clock")
-        seen = await self.way.take(lambda: self.inner.look(look))
+        alone = replace(look, lead=False)  # who is led waits by a clock, not for another's step
+        seen = await self.way.take(lambda: self.inner.look(alone))
         await stop("after the clock")
         return seen
 
@@ -87,6 +88,9 @@ class Cache:
         await stop("before the fill")
         await self.way.take(lambda: self.inner.found(workspace_id, session))
         await stop("before the reply")
+
+    async def release(self, whole: str) -> None:
+        await self.way.take(lambda: self.inner.release(whole))
 
     async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
         return await self.way.take(lambda: self.inner.mark(workspace_id, tags, create=create))
