@@ -122,7 +122,13 @@ async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
             cache=cache,
             engine=wired.engine,
             database=database,
-            services=DomainServices(database, cache, ids_as_given=True),
+            services=DomainServices(
+                database,
+                cache,
+                enforce_seconds=config.enforce_seconds,
+                entry_life=timedelta(seconds=config.cache_ttl_seconds),
+                ids_as_given=True,
+            ),
             outbox=SqlOutbox(database),
             liveness=cache.liveness,
         )

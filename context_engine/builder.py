@@ -59,6 +59,7 @@ class Builder:
             dialogue_told=scope.dialogue_told,
             denials=scope.denials,
             faults=scope.faults,
+            timeline=scope.timeline,
         )
 
     def reload(self, cached: Entry, now_ms: int) -> Surfaced | None:
@@ -98,6 +99,7 @@ class Builder:
             dialogue_told=scope.dialogue_told,
             denials=scope.denials,
             faults=scope.faults,
+            timeline=scope.timeline,
         )
 
     async def _talk(

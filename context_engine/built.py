@@ -36,6 +36,8 @@ class Surfaced:
     passing: bool = False
     until: datetime | None = None
     """When a date that it depends on turns: no entry of it lives longer."""
+    timeline: str | None = None
+    """As `Facts.timeline`, of what was read last."""
     age_ms: int = 0
     conversation: VisibleConversation | None = None
     dialogue_tags: frozenset[Tag] = frozenset()

@@ -245,6 +245,8 @@ class Facts(Fact):
 
     now: AwareDatetime | None = None
     """The database's time."""
+    timeline: str | None = None
+    """The database's: opaque, another one after a failover. None where there is none."""
     user: UserFacts | None = None
     workspace: WorkspaceFacts | None = None
     member: MemberFacts | None = None

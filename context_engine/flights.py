@@ -90,9 +90,11 @@ class Flights(Generic[Answer]):
         self._flying: dict[Hashable, Flight[Answer]] = {}
 
     def under_way(self, name: Hashable) -> Flight[Answer] | None:
-        """The flight of that name, unless nobody waits for it any more."""
+        """The flight of that name, unless it has ended, or nobody waits for it any more."""
         flight = self._flying.get(name)
-        return None if flight is None or flight.task.cancelling() else flight
+        if flight is None or flight.task.done() or flight.task.cancelling():
+            return None
+        return flight
 
     def begin(
         self, name: Hashable, fly: Callable[[Flight[Answer]], Coroutine[Any, Any, Answer]]

@@ -37,7 +37,7 @@ from context_engine.changes import (
     WorkspaceChanged,
 )
 from context_engine.keys import Tag
-from context_engine.ports import ContextCache, Evicted, Marked
+from context_engine.ports import ContextCache, Evicted, Marked, Reign
 
 MAX_SCOPE_KEYS = 1_000
 """Scope keys that one announcement names at most."""
@@ -215,17 +215,17 @@ class Invalidator:
                 pass
         return Applied(change, tags, mark, evicted)
 
-    async def mark_unknown(self, workspace_ids: Iterable[str]) -> Sequence[Marked]:
+    async def mark_unknown(self, workspace_ids: Iterable[str]) -> frozenset[Reign]:
         """A change that nobody understands: all of its workspaces misses from here on.
 
         Without a workspace, which means that nobody knows whose it was, all of everyone does.
+        Under whom it was marked.
         """
         unknown = frozenset({keys.EVERYTHING})
         marks = [(workspace_id, unknown) for workspace_id in workspace_ids]
         if marks:
-            return await self._cache.mark_many(marks)
-        await self._cache.forget_everything()
-        return ()
+            return frozenset(mark.reign for mark in await self._cache.mark_many(marks))
+        return await self._cache.forget_everything()
 
     async def evict_unknown(self, workspace_id: str) -> Evicted:
         """Unlinks all contexts of a workspace, after `mark_unknown`."""

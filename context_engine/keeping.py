@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from context_engine import access, keys
 from context_engine.asked import Asked
 from context_engine.built import Built, Surfaced
@@ -30,6 +32,7 @@ class Keeper:
         """Stores the surface if it is new, the whole context, and the session's two halves."""
         if seen is None:
             return
+        seen = _with_timeline(seen, surfaced)
         entry, names = self._repository.entry, asked.names
         new = self._new_surface(asked, seen, surfaced)
         base, tags = surfaced.over or new, surfaced.tags | surfaced.dialogue_tags
@@ -56,6 +59,7 @@ class Keeper:
         """
         if seen is None:
             return
+        seen = _with_timeline(seen, known)
         new = self._new_surface(asked, seen, known, quiet=True) if known is not None else None
         whole = self._repository.entry(
             asked.names.whole,
@@ -83,6 +87,13 @@ class Keeper:
             until=surfaced.until,
             quiet=quiet,
         )
+
+
+def _with_timeline(seen: Seen, known: Surfaced | None) -> Seen:
+    """With the timeline of the database that was read after the look."""
+    if seen.moment is None or known is None or known.timeline is None:
+        return seen
+    return replace(seen, moment=replace(seen.moment, timeline=known.timeline))
 
 
 def _snapshot(asked: Asked, built: Built) -> SnapshotRecord:

@@ -132,6 +132,15 @@ class Settings(BaseSettings):
     """Connections of one process."""
     redis_timeout_seconds: float = Field(1.0, gt=0)
     """Bound of one round trip."""
+    enforce_seconds: float = Field(5.0, gt=0)
+    """How long a change of access waits to be enforced while Redis is away or was failed over,
+    before its caller is told `committed_not_yet_enforced`. As long as a restart of Redis takes,
+    and shorter than what people and their proxies wait for: a time-out would not tell them that
+    the change stands. Beyond `CONTEXT_CACHE_TTL_SECONDS` it is enforced in any case."""
+    redis_max_lag_seconds: float = Field(10.0, gt=0, le=600)
+    """The servers' `min-replicas-max-lag`, or more; without replicas it plays no part. For so long
+    a primary that was cut off may go on answering: after a failover no change is acknowledged as
+    enforced, and no cache is read, until that has passed. Lower both to shorten it."""
     shutdown_seconds: float = Field(20.0, gt=0)
     """Bound of leaving after SIGTERM."""
     stall_seconds: float = Field(60.0, gt=0)

@@ -150,6 +150,8 @@ class Heartbeat(Contract):
     """Who reigned in the store then: opaque, one for each primary."""
     partitions: Annotated[int, Field(ge=1)]
     """How many partitions this topic has."""
+    timeline: Annotated[str, Field(max_length=64)] | None = None
+    """The database's whose outbox is vouched for: opaque, another one after a failover."""
 
 
 def ready_bytes(

@@ -90,7 +90,7 @@ class ChangeApplier:
         stand = [(raw, mark.reign) for (raw, _), mark in zip(changes, marks, strict=True)]
         for poison in poisons:
             ended = await self._invalidator.mark_unknown(poison.workspace_ids)
-            stand += [(poison.raw, mark.reign) for mark in ended]
+            stand += [(poison.raw, reign) for reign in ended]
         self._prover.note(batch, stand)
         await self._prover.hear(heard)
         marked = [(raw, one, mark) for (raw, one), mark in zip(changes, marks, strict=True)]

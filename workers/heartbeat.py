@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 from uuid import uuid4
 
@@ -17,7 +18,7 @@ import structlog
 from context_engine import keys
 from context_engine.errors import Unavailable
 from context_engine.liveness import LIFE_MS
-from context_engine.ports import ContextCache, LivenessStore, OutboxSource, Pulse
+from context_engine.ports import ContextCache, LivenessStore, OutboxSource, Pulse, Unpublished
 from events import cloudevents, messages
 from events.messages import Heartbeat
 from events.producer import RecordRefused
@@ -79,15 +80,21 @@ class Heart:
     async def beat(self) -> bool:
         """One heartbeat; False where more waits than it can wait for. Raises `Unavailable`."""
         pulse = await self._store.pulse()
-        if self._outbox is not None and not await self._nothing_waits(self._outbox, pulse):
-            return False
+        timeline = None
+        if self._outbox is not None:
+            waiting = await self._outbox.unpublished(MOST_WAITING)
+            if waiting is None or not await self._nothing_waits(self._outbox, waiting, pulse):
+                return False
+            timeline = waiting.timeline
+        pulse = replace(pulse, timeline=timeline)
         await asyncio.gather(*(self._through(t.name, pulse) for t in self._topics.changes()))
         return True
 
-    async def _nothing_waits(self, outbox: OutboxSource, pulse: Pulse) -> bool:
+    async def _nothing_waits(
+        self, outbox: OutboxSource, waiting: Unpublished, pulse: Pulse
+    ) -> bool:
         """Once all is published that was committed; looked for, since no relay says when."""
-        waiting = await outbox.unpublished(MOST_WAITING)
-        if waiting is None or not await self._ended(waiting.put_off, pulse):
+        if not await self._ended(waiting.put_off, pulse):
             return False
         while waiting.ids and not await outbox.all_published(waiting.ids):  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
@@ -121,6 +128,7 @@ def _heartbeat(topic: str, partition: int, partitions: int, pulse: Pulse) -> Out
         at_ms=pulse.at_ms,
         reigns=tuple(sorted(pulse.reigns)),
         partitions=partitions,
+        timeline=pulse.timeline,
     )
     headers, value = cloudevents.encode(
         type=messages.HEARTBEAT,

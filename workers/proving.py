@@ -7,7 +7,7 @@ again, as far back as an entry may live, and only what comes after that proves a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -61,6 +61,8 @@ class Prover:
         """The first offset that this member read of a partition."""
         self._marked: dict[Place, set[Reign]] = {}
         """The reigns under which it marked what it read there."""
+        self._unsettled: frozenset[Reign] = frozenset()
+        """Reigns of which it was told that they are not settled."""
         self._revocations = 0
         self._batch: Sequence[RawMessage] = ()
         self._sent_back: set[Place] = set()
@@ -86,18 +88,23 @@ class Prover:
     async def hear(self, heard: Sequence[Heard]) -> None:
         """Of heartbeats before which all is applied. Raises `Unavailable`: apply again.
 
-        A heartbeat of another reign than the store's proves nothing; nor does one in a partition
-        that has to be read again.
+        A heartbeat of another reign than the store's proves nothing; nor does one from before that
+        was settled, when the server it deposed may have taken changes still; nor one in a
+        partition that has to be read again.
         """
         last = {Place(raw.topic, raw.partition): (raw, beat) for raw, beat in heard}
         if not last:
             return
-        reigns = (await self._store.pulse()).reigns
+        pulse = await self._store.pulse()
+        reigns = pulse.reigns
         told = {
             place: (raw, beat)
             for place, (raw, beat) in last.items()
-            if frozenset(beat.reigns) == reigns
+            if frozenset(beat.reigns) == reigns and beat.at_ms >= pulse.settled_ms
         }
+        self._tell(pulse)
+        if not await self._database_known(told.values(), pulse):
+            return
         await self._inherit([p for p in told if p not in self._under], reigns)
         behind = {p: raw for p, (raw, _) in told.items() if not self._applied_under(p, reigns)}
         if behind:
@@ -110,6 +117,28 @@ class Prover:
                 self._begin_anew(place, reigns)
         beats = [_beat(p, raw, beat) for p, (raw, beat) in told.items() if p not in self._sent_back]
         await self._store.renew(beats, keys.VOCABULARY)
+
+    async def _database_known(self, told: Collection[Heard], pulse: Pulse) -> bool:
+        """Whether all in the store is of the database's timeline, by the latest heartbeat; where
+        it was not it ends: what was read of another database may never have been."""
+        latest = max(told, key=lambda one: one[1].at_ms, default=None)
+        timeline = latest[1].timeline if latest is not None else None
+        if timeline is None or timeline == pulse.timeline:
+            return True
+        if pulse.timeline is None:
+            log.info("store does not know the database yet; everything cached ends")
+        else:
+            log.warning("database was failed over; everything cached ends", timeline=timeline)
+        return await self._store.begin(timeline) == pulse.reigns
+
+    def _tell(self, pulse: Pulse) -> None:
+        """Once for each reign that is not settled yet."""
+        if pulse.at_ms < pulse.settled_ms and pulse.reigns != self._unsettled:
+            self._unsettled = pulse.reigns
+            seconds = round((pulse.settled_ms - pulse.at_ms) / 1000, 1)
+            log.warning(
+                "store was failed over; waiting until the other is cut off", seconds=seconds
+            )
 
     def _applied_under(self, place: Place, reigns: frozenset[Reign]) -> bool:
         return self._under.get(place) == reigns and self._marked.get(place, set()) <= reigns

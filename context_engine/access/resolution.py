@@ -99,6 +99,7 @@ def _scope(run: Run) -> VisibleScope:
         denials=tuple(run.denials),
         faults=tuple(run.faults),
         until=run.until,
+        timeline=run.facts.timeline,
     )
 
 

@@ -232,6 +232,8 @@ class VisibleScope(_Visible):
     """Stored rules that cannot be read: an operator's to mend."""
     until: datetime | None = None
     """When a date that a count depends on turns; nothing made of this may outlive it."""
+    timeline: str | None = None
+    """As `Facts.timeline`."""
     made: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was made of this very object, kept as long as it is. A copy with changes has none, but
     one with another dialogue has the same: nothing is made of that."""

@@ -80,6 +80,16 @@ def applied_name() -> str:
     return "{live}:applied"
 
 
+def reign_name() -> str:
+    """Who reigns in the store, and since when that is known."""
+    return "{live}:reign"
+
+
+def timeline_name() -> str:
+    """Of which of the database's timelines everything in the store is."""
+    return "{live}:timeline"
+
+
 def tally_name() -> str:
     """The hash of what was answered lately, and how much of it past the cache."""
     return "{live}:tally"

@@ -24,6 +24,8 @@ class Moment:
     clock: int
     now_ms: int
     """Redis's own time, milliseconds since 1970."""
+    timeline: str | None = None
+    """The database's, once it was read: another one after a failover. None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,9 @@ class Marked:
     epoch: Epoch | None
     reign: Reign
     clock: int | None
+    wait_ms: int = 0
+    """How much longer another primary, which this one deposed, may answer as if nothing had been
+    marked. Known of what a writer marked (`create`): it acknowledges nothing before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +158,8 @@ class ContextCache(Protocol):
     ) -> bool:
         """One call. False when anything the entries depend on was marked after their build.
 
-        Either way it ends the lead on the last of `entries`, the whole context.
+        Where the database's timeline is another than the workspace's, its hash is dropped. Either
+        way it ends the lead on the last of `entries`, the whole context.
         """
 
     async def release(self, whole: str) -> None:
@@ -166,8 +172,17 @@ class ContextCache(Protocol):
         none is not stored, but its turn must not be forgotten.
         """
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
-        """Clock + 1 and the marks, in one call. `create`: make the hash where there is none."""
+    async def mark(
+        self,
+        workspace_id: str,
+        tags: frozenset[Tag],
+        *,
+        create: bool,
+        timeline: str | None = None,
+    ) -> Marked:
+        """Clock + 1 and the marks, in one call. `create`: make the hash where there is none, as
+        writers do, who are told how long to wait with their answer. `timeline`: the database's;
+        where the workspace's is another, its epoch is a new one."""
 
     async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
         """Marks a batch in order, in one round trip, making no hash."""
@@ -175,8 +190,9 @@ class ContextCache(Protocol):
     async def forget(self, workspace_id: str) -> None:
         """Drops the hash: everything of the workspace misses from now on."""
 
-    async def forget_everything(self) -> None:
-        """Drops every workspace's hash: what cannot be attributed."""
+    async def forget_everything(self) -> frozenset[Reign]:
+        """Drops every workspace's hash: what cannot be attributed. Under whom that was done:
+        more than one where it was not all done on one server."""
 
     async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
         """Unlinks what the index names under `tags`, in slices."""

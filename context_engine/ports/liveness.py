@@ -21,6 +21,11 @@ class Pulse:
     at_ms: int
     reigns: frozenset[Reign]
     """Of every primary: one, but for a cluster."""
+    settled_ms: int = 0
+    """The store's time from which on no primary that was deposed by these answers any more, as if
+    nothing had happened: until then a mark is not acknowledged, and a beat not used."""
+    timeline: str | None = None
+    """The database's that was begun last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,14 @@ class LivenessStore(Protocol):
     """Where the proofs are kept: beside the marks. Every method raises `Unavailable`."""
 
     async def pulse(self) -> Pulse:
-        """The store's time and its reigns, read together."""
+        """The store's time and its reigns, read together.
+
+        The store remembers when a reign was first seen, by whoever saw it.
+        """
+
+    async def begin(self, timeline: str) -> frozenset[Reign]:
+        """The database was failed over: ends everything, as `ContextCache.forget_everything`, and
+        notes the timeline where that is."""
 
     async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
         """Proves for each beat's partition that all is applied until `LIFE_MS` after its pulse.

@@ -33,6 +33,8 @@ class Unpublished:
     ids: frozenset[str]
     put_off: frozenset[str]
     """Workspaces with a change that its topic refused, and which may never be published."""
+    timeline: str | None = None
+    """The database's: another one after a failover."""
 
 
 class OutboxBatch(Protocol):

@@ -46,7 +46,7 @@ def marker(database: AsyncEngine) -> RecordingMarker:
 
 @pytest.fixture
 async def services(database: AsyncEngine, marker: RecordingMarker) -> DomainServices:
-    made = DomainServices(database, marker, mark_seconds=0.3, ids_as_given=True)
+    made = DomainServices(database, marker, enforce_seconds=0.3, ids_as_given=True)
     await furnish(made)
     return made
 

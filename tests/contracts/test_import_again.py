@@ -55,7 +55,7 @@ def without_table() -> dict[str, Any]:
 @pytest.fixture
 async def services(database: AsyncEngine) -> DomainServices:
     """With the whole workspace, and a VIEWER `vic`."""
-    made = DomainServices(database, RecordingMarker(database), mark_seconds=0.3)
+    made = DomainServices(database, RecordingMarker(database), enforce_seconds=0.3)
     await load(made, whole())
     await made.users.create("op", name="Vic", id="vic")
     await made.members.add("ana", W, "vic", role="viewer")

@@ -31,7 +31,9 @@ _value: TypeAdapter[v.Value] = TypeAdapter(v.Value)
 
 @pytest.fixture
 def services(database: AsyncEngine) -> DomainServices:
-    return DomainServices(database, RecordingMarker(database), mark_seconds=0.3, ids_as_given=True)
+    return DomainServices(
+        database, RecordingMarker(database), enforce_seconds=0.3, ids_as_given=True
+    )
 
 
 @pytest.fixture(params=WORKSPACES)

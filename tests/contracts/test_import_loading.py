@@ -33,7 +33,9 @@ TABLES = (t.workspaces, t.tables, t.fields, t.views, t.records, t.links, t.outbo
 
 @pytest.fixture
 def services(database: AsyncEngine) -> DomainServices:
-    return DomainServices(database, RecordingMarker(database), mark_seconds=0.3, ids_as_given=True)
+    return DomainServices(
+        database, RecordingMarker(database), enforce_seconds=0.3, ids_as_given=True
+    )
 
 
 async def load(services: DomainServices, document: Any, **more: Any) -> None:

@@ -11,14 +11,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from context_engine import keys
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.engine import create_engine
-from context_engine.adapters.sql.services import DomainServices, NewRecord, Unmarked
-from context_engine.changes import MemberChanged, RecordsChanged, domain_change
+from context_engine.adapters.sql.services import DomainServices, NewRecord
+from context_engine.changes import RecordsChanged, domain_change
 from context_engine.errors import (
     Conflict,
     InvalidRequest,
     NotFound,
     NotPermitted,
-    NotYetEnforced,
     Unavailable,
 )
 from context_engine.ports import Marked
@@ -26,7 +25,6 @@ from context_engine.settings import Settings
 from tests.support.services import (
     ANA,
     BEN,
-    VIC,
     RecordingMarker,
     outbox,
     row,
@@ -78,47 +76,6 @@ async def test_a_write_that_fails_leaves_neither_row_nor_change_nor_mark(
     assert len(await outbox(database)) == before
     assert len(marker.calls) == marks
     assert await row(database, t.records, "new-1") is None
-
-
-async def test_an_edit_without_the_cache_returns_an_unmarked_token(
-    services: DomainServices, marker: RecordingMarker, database: AsyncEngine
-) -> None:
-    """It is committed, and its token names the outbox row that will repeat the mark."""
-    marker.away = True
-    written = await services.records.update(ANA, "w", "tbl", "r1", {"n": 3})
-    assert not written.marked
-    assert isinstance(written.token, Unmarked)
-    assert str((await outbox(database))[-1].id) == written.token.outbox_id
-    assert (await row(database, t.records, "r1")).cells["n"] == 3
-
-
-async def test_a_change_of_access_without_the_cache_is_reported_after_its_time(
-    services: DomainServices, marker: RecordingMarker, database: AsyncEngine
-) -> None:
-    """The removal is committed; whoever asked is told that it is not enforced yet."""
-    marker.away = True
-    loop = asyncio.get_running_loop()
-    begin = loop.time()
-    with pytest.raises(NotYetEnforced, match="outbox") as late:
-        await services.members.remove(ANA, "w", VIC)
-    assert 0.1 < loop.time() - begin < 2
-    row = (await outbox(database))[-1]
-    assert late.value.after == (f"unmarked:{row.id}",)  # a request that names it is built
-    change = domain_change.validate_python((await outbox(database))[-1].payload)
-    assert change == MemberChanged.model_validate(change.model_dump())
-    assert isinstance(change, MemberChanged)
-    assert change.op == "removed"
-
-
-async def test_a_change_of_access_outwaits_a_short_absence(
-    services: DomainServices, marker: RecordingMarker
-) -> None:
-    """The cache comes back within the bound: the mark stands before the answer."""
-    marker.away = True
-    removal = asyncio.create_task(services.members.remove(ANA, "w", VIC))
-    await asyncio.sleep(0.12)
-    marker.away = False
-    assert (await removal).marked
 
 
 async def test_an_unexpected_version_conflicts_and_writes_nothing(

@@ -40,7 +40,7 @@ async def chosen(services: DomainServices, database: AsyncEngine) -> DomainServi
     """Services as a product has them, whose users may choose ids; BUD is an ADMIN."""
     await services.members.set(ANA, "w", BUD, role="admin")
     await services.conversations.open(ANA, "w", title="C", participant_ids=[BUD], id="talk")
-    return DomainServices(database, RecordingMarker(database), mark_seconds=0.3)
+    return DomainServices(database, RecordingMarker(database), enforce_seconds=0.3)
 
 
 async def test_an_id_is_taken_by_nobody_else(

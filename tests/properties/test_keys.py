@@ -309,6 +309,7 @@ def names(draw: st.DrawFn, scope: st.SearchStrategy[Scope] = scopes) -> dict[str
     return {
         "marks": keys.marks_name(who.workspace_id),
         "whole": keys.whole_name(who, key),
+        "lead": keys.lead_name(keys.whole_name(who, key)),
         "surface": keys.surface_name(who.workspace_id, key),
         "session": keys.session_name(who),
         "memory": keys.memory_name(who),

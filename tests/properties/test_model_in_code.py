@@ -11,17 +11,18 @@ import random
 import pytest
 
 from context_engine import keys
-from context_engine.ports import Beat, Moment, NewEntry, Place, Reign
+from context_engine.ports import Beat, Moment, NewEntry, Place, Pulse, Reign
 from tests.properties.model import store as model
-from tests.properties.model.state import Entry, State
+from tests.properties.model.state import FIRST, Entry, State
 from tests.properties.model.state import Moment as ModelMoment
 from tests.properties.model.world import World, start
 from tests.support.cache import WORKSPACE, MemoryStore, RedisStore, Store, scope, whole_name
 
 SECOND_MS = 1_000
-TTL, LIFE = 5, 3
-"""Of an entry and of a proof, in seconds: a moment of the model."""
-WORLD = World("in code", partitions=1, ttl=TTL, life=LIFE)
+TTL, LIFE, LAG = 5, 3, 2
+"""Of an entry and of a proof, and how long a reign is waited out, in seconds: a moment of the
+model."""
+WORLD = World("in code", partitions=1, ttl=TTL, life=LIFE, lag=LAG)
 WHO, TAG, OTHER = scope("ann"), keys.rows("t1"), keys.rows("t2")
 NAME, PLACE = whole_name(WHO), Place("changes", 0)
 STEPS = 60
@@ -80,6 +81,9 @@ class Walk:
         create = self.chance.random() < 0.5
         done = await self.store.cache.mark(WORKSPACE, frozenset({TAG}), create=create)
         self.state = model.marked(WORLD, self.state, 0, create=create)
+        if create:
+            self.pulsed()
+        assert (done.wait_ms == 0) == (not create or model.settled(WORLD, self.state, 0))
         held = self.state.servers[0].store.hash
         assert done.clock == (held.clock if held else None)
 
@@ -98,10 +102,22 @@ class Walk:
 
     async def flush(self) -> None:
         await self.store.flush()
-        self._put(hash=(), entry=(), live=((),), applied=((),))
+        self._put(hash=(), entry=(), live=((),), applied=((),), seen=())
+
+    def pulsed(self) -> None:
+        self.state = model.pulsed(WORLD, self.state, 0)
+
+    async def pulse(self) -> Pulse:
+        """What is noted of the reign is the same."""
+        pulse = await self.store.liveness.pulse()
+        self.pulsed()
+        settled = model.settled(WORLD, self.state, 0)
+        assert (pulse.at_ms >= pulse.settled_ms) == settled
+        assert (pulse.settled_ms == 0) == (self.state.servers[0].reign == FIRST)
+        return pulse
 
     async def prove(self) -> None:
-        pulse = await self.store.liveness.pulse()
+        pulse = await self.pulse()
         await self.store.liveness.renew([Beat(PLACE, pulse, 1, 5)], "1")
         reign = self.state.servers[0].reign
         self.state = model.renewed(WORLD, self.state, 0, 0, self.state.now, reign, 5)
@@ -132,14 +148,25 @@ class Walk:
         self.state = model.put(self.state, 0, store)
 
 
-ANYWHERE = ("look", "fill", "fill", "mark", "mark_another", "lose_marks", "evict", "flush", "prove")
+ANYWHERE = (
+    "look",
+    "fill",
+    "fill",
+    "mark",
+    "mark_another",
+    "lose_marks",
+    "evict",
+    "flush",
+    "prove",
+    "pulse",
+)
 
 
 @pytest.mark.parametrize("seed", range(200))
 async def test_the_cache_in_memory_does_what_the_model_does(seed: int) -> None:
     """Time and reigns included."""
     chance = random.Random(seed)
-    walk = Walk(MemoryStore(), chance)
+    walk = Walk(MemoryStore(max_lag_ms=LAG * SECOND_MS), chance)
     await walk.begin()
     await walk.look()
     for _ in range(STEPS):

@@ -113,11 +113,18 @@ class HeldCache(RedisCache):
         await self.barriers.at("before the reply")
         return self.taken[-1]
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+    async def mark(
+        self,
+        workspace_id: str,
+        tags: frozenset[Tag],
+        *,
+        create: bool,
+        timeline: str | None = None,
+    ) -> Marked:
         if not create:
             return await super().mark(workspace_id, tags, create=False)
         await self.barriers.at("after the commit")
-        marked = await super().mark(workspace_id, tags, create=True)
+        marked = await super().mark(workspace_id, tags, create=True, timeline=timeline)
         await self.barriers.at("before the acknowledgement")
         return marked
 

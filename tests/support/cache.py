@@ -128,9 +128,9 @@ class Store(ABC):
 
 
 class MemoryStore(Store):
-    def __init__(self) -> None:
+    def __init__(self, max_lag_ms: int = 0) -> None:
         self.now_ms = 1_700_000_000_000
-        self.cache: MemoryCache = MemoryCache(now=lambda: self.now_ms)
+        self.cache: MemoryCache = MemoryCache(max_lag_ms=max_lag_ms, now=lambda: self.now_ms)
         self.liveness = self.cache.liveness
 
     async def flush(self) -> None:

@@ -18,6 +18,8 @@ from tests.support.stack import address_between_parts
 from workers.localstack import Valkey
 
 BOUND_SECONDS = 20.0
+LAG_SECONDS = 0.05
+"""As good as none: who is deposed is cut off by the tests, not by its lag."""
 
 
 @dataclass
@@ -33,6 +35,11 @@ class Pair:
     @property
     def on_b(self) -> ContextEngine:
         return self.race.engine_over(self.b_cache, self.race.barriers)
+
+    def b_after(self, seconds: float) -> RedisCache:
+        """`b`, for a process that takes it for settled so long after its promotion was seen."""
+        settings = self.race.settings.model_copy(update={"redis_max_lag_seconds": seconds})
+        return RedisCache(self.servers[1].url, settings)
 
     async def follow(self, who: Redis, whom: Valkey) -> None:
         """Becomes a replica, and has all that the other has."""
@@ -61,6 +68,7 @@ async def pair_over(
         await one.flushall()
         await one.config_set("masterauth", "secret")
         await one.config_set("repl-diskless-sync-delay", 0)
+    config = config.model_copy(update={"redis_max_lag_seconds": LAG_SECONDS})
     bound = config.model_copy(update={"redis_timeout_seconds": 5.0})
     async with (
         race_over(database, servers[0].url, config) as race,

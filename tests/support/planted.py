@@ -53,7 +53,10 @@ unchecked_fill = in_scripts("if mark > clock[entry] then", "if false then")
 stamp_without_looking = in_scripts(
     "if marked_after(marks, redis.call('HGET', name, 't'), stamp) then", "if false then"
 )
-delete_in_place_of_mark = in_scripts("for first = 4, #ARGV, SLICE do", "for first = 4, 0 do")
+delete_in_place_of_mark = in_scripts("for first = 5, #ARGV, SLICE do", "for first = 5, 0 do")
+no_waiting_out = in_scripts(
+    "return {server, now, latest + ARGV[1], timeline}", "return {server, now, 0, timeline}"
+)
 sliding_expiry = in_scripts(
     "redis.call('HSET', name, 'c', clock)",
     "redis.call('HSET', name, 'c', clock, 'x', now + 60000) redis.call('PERSIST', name)",
@@ -109,7 +112,7 @@ def mark_before_the_commit(patch: pytest.MonkeyPatch) -> None:
             tx = Transaction(connection, actor_id)
             yield tx
             await outbox.put(connection, tx.changes)
-            tx.tokens = await self._marked(tx.changes)
+            tx.tokens = await self._marking.done(tx.changes)
 
     patch.setattr(Writer, "transaction", transaction)
 

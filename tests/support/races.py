@@ -189,13 +189,18 @@ class Race:
 async def race_over(
     database: AsyncEngine, redis_url: str, settings: Settings, **more: Any
 ) -> AsyncIterator[Race]:
-    """A furnished race; what was written so far is published and applied."""
+    """A furnished race; what was written so far is published and applied, and the store knows of
+    which database it is."""
     barriers = Barriers()
     settings = settings.model_copy(update={"redis_timeout_seconds": 5.0})
     async with (
         HeldCache.over(redis_url, settings, barriers) as cache,
         HeldCache.over(redis_url, settings, Barriers()) as other,
     ):
+        waiting = await SqlOutbox(database).unpublished(1)
+        assert waiting is not None
+        assert waiting.timeline is not None
+        await cache.liveness.begin(waiting.timeline)
         await furnish(DomainServices(database, cache, ids_as_given=True))
         race = Race(settings, database, barriers, cache, other, **more)
         await race.relays()

@@ -26,17 +26,27 @@ class RecordingMarker:
 
     database: AsyncEngine
     away: bool = False
+    waits_ms: list[int] = field(default_factory=list)
+    """How long the next marks are not settled; then they are."""
     calls: list[tuple[str, frozenset[Tag], bool]] = field(default_factory=list)
     committed: list[int] = field(default_factory=list)
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+    async def mark(
+        self,
+        workspace_id: str,
+        tags: frozenset[Tag],
+        *,
+        create: bool,
+        timeline: str | None = None,
+    ) -> Marked:
         if self.away:
             raise Unavailable("redis", "is away")
         async with self.database.connect() as connection:
             rows = (await connection.execute(select(t.outbox.c.id))).all()
         self.committed.append(len(rows))
         self.calls.append((workspace_id, tags, create))
-        return Marked(workspace_id, Epoch("e"), Reign("r"), len(self.calls))
+        wait_ms = self.waits_ms.pop(0) if self.waits_ms else 0
+        return Marked(workspace_id, Epoch("e"), Reign("r"), len(self.calls), wait_ms)
 
 
 async def furnish(services: DomainServices) -> None:

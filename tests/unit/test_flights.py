@@ -59,6 +59,22 @@ async def test_there_is_one_of_a_name_until_it_has_landed() -> None:
     assert flights.under_way("n") is None
 
 
+async def test_one_that_has_ended_takes_nobody_in() -> None:
+    """Even in the turn of the loop in which it ended, before anybody was told: whoever came then
+    would find it again and again, and never let it go."""
+    flights = Flights[str]()
+
+    async def fly(_: Flight[str]) -> str:
+        return "answer"
+
+    flight = flights.begin("n", fly)
+
+    async def comes() -> tuple[bool, Flight[str] | None]:
+        return flight.task.done(), flights.under_way("n")
+
+    assert await asyncio.create_task(comes()) == (True, None)
+
+
 async def test_who_stops_waiting_ends_it_only_as_the_last() -> None:
     """And waits until what it holds is given back."""
     flights, build = Flights[str](), Build()
@@ -101,7 +117,7 @@ async def test_a_flight_that_nobody_asks_for_says_nothing(ended: bool) -> None:
     loop.set_exception_handler(lambda _, context: said.append(context))
     try:
         build = Build(fault=ValueError("broken"))
-        flight = Flights[str]().begin("n", 1.0, build())
+        flight = Flights[str]().begin("n", build)
         assert flight.task.get_name() == "build"
         await asyncio.sleep(0)
         if ended:

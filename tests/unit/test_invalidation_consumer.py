@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +17,7 @@ from context_engine.changes import AnyChange, MemberChanged
 from context_engine.errors import Unavailable
 from context_engine.invalidation import Invalidator
 from context_engine.keys import Tag
-from context_engine.ports import Beat, Evicted, Marked, Place
+from context_engine.ports import Beat, Evicted, Marked, Place, Reign
 from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.messages import ContextEvicted, Heartbeat
@@ -196,9 +196,9 @@ class NotingCache(MemoryCache):
         self.steps.note("evict")
         return await super().evict(workspace_id, tags)
 
-    async def forget_everything(self) -> None:
+    async def forget_everything(self) -> frozenset[Reign]:
         self.steps.note("forget everything")
-        await super().forget_everything()
+        return await super().forget_everything()
 
 
 def consumption(
@@ -290,10 +290,10 @@ async def test_what_stood_before_a_heartbeat_is_proven_once_it_is_marked() -> No
         await renew(beats, vocabulary)
 
     cache.liveness.renew = noting  # type: ignore[method-assign]
-    pulse = await cache.liveness.pulse()
-    said = Heartbeat(at_ms=pulse.at_ms, reigns=tuple(pulse.reigns), partitions=1)
-    beat = message(value=said.model_dump_json().encode(), type=messages.HEARTBEAT, key=None)
-    steps.batches = [[replace(beat, offset=1)], [message(offset=2), replace(beat, offset=3)]]
+    steps.batches = [
+        [await heartbeat(cache, offset=1)],
+        [message(offset=2), await heartbeat(cache, offset=3)],
+    ]
     await consumption(steps, cache=cache).run(steps.stop)
     assert steps.done[:3] == ["poll", "mark", "rewind"]  # nobody proved this partition before
     assert proven[-1][-1] == "mark"
@@ -301,6 +301,34 @@ async def test_what_stood_before_a_heartbeat_is_proven_once_it_is_marked() -> No
     assert proof is not None
     assert (proof.applied, proof.left_ms > 0) == (3, True)
     assert steps.committed[-1] == {(TOPIC, 0): 4}
+
+
+async def heartbeat(cache: MemoryCache, *, offset: int) -> RawMessage:
+    pulse = await cache.liveness.pulse()
+    said = Heartbeat(at_ms=pulse.at_ms, reigns=tuple(pulse.reigns), partitions=1)
+    value = said.model_dump_json().encode()
+    return message(value=value, type=messages.HEARTBEAT, key=None, offset=offset)
+
+
+async def test_what_a_deposed_server_forgot_is_read_again_before_anything_is_proven() -> None:
+    """Everything ended there, for want of a workspace, and not where the proof would stand."""
+    steps = Steps([])
+    cache = NotingCache(steps)
+    beats = [await heartbeat(cache, offset=offset) for offset in (1, 1, 3, 3)]
+    steps.batches = [[one] for one in beats]
+    steps.batches[2].insert(0, message(value=b"{", key=None, offset=2))
+    ours, forget = cache.reign, cache.forget_everything
+
+    async def elsewhere() -> frozenset[Reign]:
+        await forget()
+        return frozenset({ours, Reign("deposed")})
+
+    cache.forget_everything = elsewhere  # type: ignore[method-assign]
+    await consumption(steps, cache=cache).run(steps.stop)
+    assert [place for place, step in enumerate(steps.done) if step == "rewind"] == [
+        steps.done.index("rewind"),
+        steps.done.index("rewind", steps.done.index("forget everything")),
+    ]
 
 
 async def test_an_announcement_names_the_change_and_its_place() -> None:

@@ -42,10 +42,16 @@ class Bench:
     def __post_init__(self) -> None:
         self.prover = Prover(self.cache.liveness, self.reader, LIFE)
 
-    async def heard(self, offset: int, partition: int = 0, reign: Reign | None = None) -> Heard:
+    async def heard(
+        self,
+        offset: int,
+        partition: int = 0,
+        reign: Reign | None = None,
+        timeline: str | None = None,
+    ) -> Heard:
         pulse = await self.cache.liveness.pulse()
         reigns = (reign,) if reign is not None else tuple(pulse.reigns)
-        beat = Heartbeat(at_ms=pulse.at_ms, reigns=reigns, partitions=2)
+        beat = Heartbeat(at_ms=pulse.at_ms, reigns=reigns, partitions=2, timeline=timeline)
         return RawMessage(TOPIC, partition, offset, APPENDED, None, b"", ()), beat
 
     async def applied(self, batch: list[Heard], *marks: tuple[RawMessage, Reign]) -> None:
@@ -121,6 +127,25 @@ async def test_a_heartbeat_of_another_reign_than_the_stores_is_left_out() -> Non
     assert not await bench.live()
 
 
+async def test_a_reign_is_waited_out_before_it_proves_anything() -> None:
+    """By the time of the heartbeat's pulse: one from before is left out however late it is heard.
+    Nor is anything read again by it, since more may come on the deposed primary's side."""
+    now = [1_700_000_000_000]
+    bench = Bench(MemoryCache(max_lag_ms=5_000, now=lambda: now[0]))
+    await bench.proven_before()
+    bench.cache.reign = Reign("its successor")
+    early = await bench.heard(9)
+    now[0] += 4_999
+    await bench.applied([await bench.heard(10)])
+    now[0] += 1
+    await bench.applied([early])
+    assert bench.reader.sent_back == []
+    for offset in (11, 11):
+        await bench.applied([await bench.heard(offset)])
+    assert len(bench.reader.sent_back) == 1
+    assert await bench.live()
+
+
 async def test_partitions_that_were_away_are_asked_about_anew() -> None:
     """Another member had them, one with an older vocabulary perhaps."""
     bench = Bench()
@@ -140,6 +165,46 @@ async def test_the_last_heartbeat_of_a_batch_says_what_is_applied() -> None:
     [proof] = (await bench.cache.liveness.proofs([Place(TOPIC, 0)])).each
     assert proof is not None
     assert proof.applied == 11
+
+
+async def test_another_timeline_of_the_database_ends_everything_once() -> None:
+    """Before anything is proven under it; who hears of it next, in whatever partition, knows."""
+    bench = Bench()
+    await bench.proven_before()
+    for timeline in ("1", "2"):
+        await bench.cache.found("w")
+        before = bench.cache.marks["w"].epoch
+        await bench.applied([await bench.heard(6, timeline=timeline)])
+        assert "w" not in bench.cache.marks
+        assert await bench.live()
+        await bench.cache.found("w")
+        other = Bench(bench.cache)
+        await other.applied([await other.heard(6, timeline=timeline)])
+        assert bench.cache.marks["w"].epoch != before
+
+
+async def test_a_timeline_is_believed_of_the_latest_heartbeat_that_counts() -> None:
+    """One of another reign says nothing; one from no outbox names none."""
+    bench = Bench()
+    await bench.proven_before()
+    await bench.cache.found("w")
+    await bench.applied([await bench.heard(6, reign=Reign("of before"), timeline="1")])
+    await bench.applied([await bench.heard(6)])
+    assert "w" in bench.cache.marks
+
+
+async def test_what_was_ended_on_a_deposed_server_proves_nothing() -> None:
+    bench = Bench()
+    await bench.proven_before()
+    begin = bench.cache.liveness.begin
+
+    async def elsewhere(timeline: str) -> frozenset[Reign]:
+        await begin(timeline)
+        return frozenset({Reign("deposed")})
+
+    bench.cache.liveness.begin = elsewhere  # type: ignore[method-assign]
+    await bench.applied([await bench.heard(6, timeline="1")])
+    assert not await bench.live()
 
 
 async def test_no_heartbeats_ask_nothing() -> None:

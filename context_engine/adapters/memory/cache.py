@@ -47,6 +47,11 @@ class Marks:
     ends_ms: int
     clock: int = 0
     marks: dict[Tag, int] = field(default_factory=dict)
+    timeline: str | None = None
+
+    def of_another(self, timeline: str | None) -> bool:
+        """Of another timeline of the database than it is of."""
+        return None not in (timeline, self.timeline) and timeline != self.timeline
 
     def after(self, tags: Iterable[Tag], clock: int) -> bool:
         return any(self.marks.get(tag, 0) > clock for tag in tags)
@@ -76,11 +81,15 @@ class MemoryCache:
     """The cache in one process's memory, under a clock of the caller's.
 
     `now`: milliseconds since 1970. `reign` stands for the server's identity; give it another
-    value for another server.
+    value for another server, which is settled after `max_lag_ms`.
     """
 
     def __init__(
-        self, *, ttl_seconds: int = 300, now: Callable[[], int] = system_milliseconds
+        self,
+        *,
+        ttl_seconds: int = 300,
+        max_lag_ms: int = 0,
+        now: Callable[[], int] = system_milliseconds,
     ) -> None:
         self.reign = Reign(secrets.token_hex(20))
         self.marks: dict[str, Marks] = {}
@@ -90,7 +99,7 @@ class MemoryCache:
         self._leads: dict[str, int] = {}
         self._now, self._life_ms = now, 2 * ttl_seconds * 1000
         self._shed_at = 1_024
-        self.liveness = MemoryLiveness(lambda: self.reign, now)
+        self.liveness = MemoryLiveness(lambda: self.reign, now, self.forget_everything, max_lag_ms)
 
     def flush(self) -> None:
         """Loses everything, as a store that was emptied."""
@@ -179,6 +188,10 @@ class MemoryCache:
         marks = self._marks_of(workspace_id)
         if marks is None or (marks.epoch, self.reign) != (moment.epoch, moment.reign):
             return False
+        if marks.of_another(moment.timeline):
+            del self.marks[workspace_id]
+            return False
+        marks.timeline = moment.timeline or marks.timeline
         marks.ends_ms = self._now() + self._life_ms
         if session is not None:
             self._keep_after(marks, session, moment)
@@ -262,19 +275,28 @@ class MemoryCache:
             record = SessionRecord(session.coordinates, session.context_hash or None)
             self._keep_session(session.scope, record, session.seconds)
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+    async def mark(
+        self,
+        workspace_id: str,
+        tags: frozenset[Tag],
+        *,
+        create: bool,
+        timeline: str | None = None,
+    ) -> Marked:
         marks = self._marks_of(workspace_id)
-        if marks is not None and len(marks.marks) > MOST_FIELDS:
+        if marks is not None and (len(marks.marks) > MOST_FIELDS or marks.of_another(timeline)):
             del self.marks[workspace_id]
             marks = None
         if marks is None:
             if not create:
                 return Marked(workspace_id, None, self.reign, None)
             marks = self._made(workspace_id)
+        marks.timeline = timeline or marks.timeline
         marks.clock += 1
         marks.marks.update(dict.fromkeys(tags, marks.clock))
         marks.ends_ms = self._now() + self._life_ms
-        return Marked(workspace_id, marks.epoch, self.reign, marks.clock)
+        wait_ms = self.liveness.settles_in() if create else 0
+        return Marked(workspace_id, marks.epoch, self.reign, marks.clock, wait_ms)
 
     async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
         return [await self.mark(workspace, tags, create=False) for workspace, tags in changes]
@@ -282,8 +304,9 @@ class MemoryCache:
     async def forget(self, workspace_id: str) -> None:
         self.marks.pop(workspace_id, None)
 
-    async def forget_everything(self) -> None:
+    async def forget_everything(self) -> frozenset[Reign]:
         self.marks.clear()
+        return frozenset({self.reign})
 
     # -- unlinking -----------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from context_engine.liveness import COUNTED_SECONDS, LIFE_MS, SPANS
@@ -20,8 +20,20 @@ class _Kept:
 class MemoryLiveness:
     """Under the clock and the reign of its cache."""
 
-    def __init__(self, reign: Callable[[], Reign], now: Callable[[], int]) -> None:
-        self._reign, self._now = reign, now
+    def __init__(
+        self,
+        reign: Callable[[], Reign],
+        now: Callable[[], int],
+        forget: Callable[[], Awaitable[frozenset[Reign]]],
+        max_lag_ms: int = 0,
+    ) -> None:
+        """`max_lag_ms`: how long another reign than the first is not settled."""
+        self._reign, self._now, self._max_lag_ms = reign, now, max_lag_ms
+        self._forget = forget
+        self._timeline: str | None = None
+        self._first = reign()
+        self._noted: tuple[Reign, int] | None = None
+        """Who reigns, and since when that is known."""
         self._kept: dict[Place, _Kept] = {}
         self._counted: list[tuple[int, Tally]] = []
         """Numbers of spans, and what was answered in them."""
@@ -30,9 +42,27 @@ class MemoryLiveness:
         """Loses everything."""
         self._kept.clear()
         self._counted.clear()
+        self._noted = self._timeline = None
 
     async def pulse(self) -> Pulse:
-        return Pulse(self._now(), frozenset({self._reign()}))
+        reigns, settled = frozenset({self._reign()}), self._settled_ms()
+        return Pulse(self._now(), reigns, settled, self._timeline)
+
+    async def begin(self, timeline: str) -> frozenset[Reign]:
+        reigns = await self._forget()
+        self._timeline = timeline
+        return reigns
+
+    def _settled_ms(self) -> int:
+        if self._reign() == self._first:
+            return 0
+        if self._noted is None or self._noted[0] != self._reign():
+            self._noted = self._reign(), self._now()
+        return self._noted[1] + self._max_lag_ms
+
+    def settles_in(self) -> int:
+        """How many ms longer another server, which this one deposed, may answer."""
+        return max(0, self._settled_ms() - self._now())
 
     async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
         for beat in beats:

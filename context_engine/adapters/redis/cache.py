@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Self
 
 from redis.asyncio import Redis
@@ -32,6 +33,7 @@ from context_engine.ports import (
     Marked,
     Moment,
     NewEntry,
+    Reign,
     Seen,
     SessionRecord,
     SessionWrite,
@@ -59,7 +61,13 @@ class RedisCache:
         self._life_ms = 2 * settings.cache_ttl_seconds * 1000
         self._single = packs.Single()
         self._looks = packs.Looks(self._life_ms)
-        self.liveness = RedisLiveness(self._ask, self._link.beside)
+        self.liveness = RedisLiveness(
+            self._ask,
+            self._link.beside,
+            self.forget_everything,
+            settings.redis_max_lag_seconds,
+        )
+        self._max_lag = settings.redis_max_lag_seconds
 
     async def __aenter__(self) -> Self:
         return self
@@ -118,15 +126,27 @@ class RedisCache:
         except Full:
             return
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+    async def mark(
+        self,
+        workspace_id: str,
+        tags: frozenset[Tag],
+        *,
+        create: bool,
+        timeline: str | None = None,
+    ) -> Marked:
         command = packs.mark(
             workspace_id,
             tags,
             epoch=_epoch() if create else "",
             life_ms=self._life_ms,
             most=self._most_marks,
+            timeline=timeline,
         )
-        return packs.marked(workspace_id, await self._ask(command))
+        marked = packs.marked(workspace_id, await self._ask(command))
+        if not create:
+            return marked
+        name = keys.marks_name(workspace_id)
+        return replace(marked, wait_ms=await self.liveness.settles_in(marked.reign, name))
 
     async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
         marks = (self.mark(workspace_id, tags, create=False) for workspace_id, tags in changes)
@@ -135,10 +155,13 @@ class RedisCache:
     async def forget(self, workspace_id: str) -> None:
         await self._ask(("UNLINK", keys.marks_name(workspace_id)))
 
-    async def forget_everything(self) -> None:
+    async def forget_everything(self) -> frozenset[Reign]:
+        reigns = set[Reign]()
         for _ in range(self._link.walks):
-            found = await self._names(MARKS_PATTERN)
-            await asyncio.gather(*(self._ask(("UNLINK", name)) for name in found))
+            for server, _, left in await self._link.walked(_forgetting):
+                reigns.add(Reign(server.decode()))
+                await asyncio.gather(*(self._ask(("UNLINK", _text(name))) for name in left))
+        return frozenset(reigns)
 
     async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
         return await Eviction(self._ask).of(keys.index_name(workspace_id, t) for t in sorted(tags))
@@ -176,29 +199,48 @@ class RedisCache:
     async def _check(self, primary: Server) -> None:
         async with bounded(self._link.timeout):
             server = await primary.info()
-            unguarded = server.get("connected_slaves", 0) and await _takes_writes_alone(primary)
+            limits = await _limits(primary) if server.get("connected_slaves", 0) else None
         if server.get("cluster_enabled", 0) and isinstance(self._link, Link):
             raise Unavailable("redis", "a node of a cluster; set CONTEXT_REDIS_CLUSTER=true")
         if int(str(server["redis_version"]).split(".", 1)[0]) < 7:
             raise Unavailable("redis", "older than 7.0; use Redis 7 or newer, or Valkey")
         if server["role"] != "master":
             raise Unavailable("redis", "this is a replica; give the address of the primary")
-        if unguarded:
-            raise Unavailable(
-                "redis",
-                "replicas are connected, but min-replicas-to-write is 0, so that a primary that"
-                " was cut off would go on answering; set it to 1",
-            )
+        if limits is not None:
+            _guarded(*limits, self._max_lag)
 
 
-async def _takes_writes_alone(primary: Server) -> bool:
-    """Whether it goes on without its replicas. Hosted stores forbid to ask; they see to it."""
+def _forgetting(cursor: str) -> Command:
+    return packs.call("forget", (), (cursor, MARKS_PATTERN, SCANNED))
+
+
+async def _limits(primary: Server) -> tuple[int, int] | None:
+    """`min-replicas-to-write` and `min-replicas-max-lag`. None where one may not ask: hosted
+    stores forbid it, and see to it themselves."""
     try:
-        limits = await primary.config_get("min-replicas-to-write")
+        found = await primary.config_get("min-replicas-*")
     except ResponseError:
-        return False
-    kept = {_text(name): _text(value) for name, value in limits.items()}
-    return kept.get("min-replicas-to-write", "0") == "0"
+        return None
+    kept = {_text(name): int(_text(value)) for name, value in found.items()}
+    return kept.get("min-replicas-to-write", 0), kept.get("min-replicas-max-lag", 0)
+
+
+def _guarded(to_write: int, max_lag: int, waited: float) -> None:
+    """Raises `Unavailable` where a primary that is cut off goes on, or longer than is waited."""
+    if to_write == 0 or max_lag == 0:
+        zero = "to-write" if to_write == 0 else "max-lag"
+        raise Unavailable(
+            "redis",
+            f"replicas are connected, but min-replicas-{zero} is 0, so that a primary that was cut"
+            f" off would go on answering; set it to {1 if to_write == 0 else 10}",
+        )
+    if max_lag > waited:
+        raise Unavailable(
+            "redis",
+            f"min-replicas-max-lag is {max_lag} s, for so long a primary that was cut off goes on"
+            f" answering, but only {waited:g} s are waited out: lower it, or set"
+            f" CONTEXT_REDIS_MAX_LAG_SECONDS to {max_lag}",
+        )
 
 
 def _link(source: str | Redis | RedisCluster, settings: Settings) -> Link | ClusterLink:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from redis.asyncio.cluster import ClusterNode, RedisCluster
@@ -33,6 +33,7 @@ from context_engine.adapters.redis.link import (
     exchange,
     loading,
     unavailable,
+    walk,
 )
 from context_engine.adapters.redis.servers import ClusterPrimary, Server
 
@@ -103,6 +104,21 @@ class ClusterLink:
         for reply in replies:
             if isinstance(reply, RedisError):
                 raise unavailable(reply)
+        return replies
+
+    async def walked(self, step: Callable[[str], Command]) -> list[Reply]:
+        """As `Link.walked`, of every primary."""
+        async with bounded(self.timeout):
+            await self._fresh_topology()
+        replies: list[Reply] = []
+        for node in self.redis.get_primaries():
+
+            async def ask(command: Command, node: ClusterNode = node) -> Reply:
+                async with bounded(self.timeout):
+                    reply = await self._loaded(node, command)
+                return unavailable(reply) if isinstance(reply, RedisError) else reply
+
+            replies += await walk(ask, step)
         return replies
 
     async def _everywhere(self, command: Command) -> list[Reply]:

@@ -9,6 +9,16 @@ local function reign()
   return string.sub(info, process, process + 39) .. string.sub(info, history, history + 39)
 end
 
+-- 1 where this server took nobody's place, nobody can take its place, and it asks for no replica.
+local function first()
+  local info = redis.call('INFO', 'replication')
+  local function says(line)
+    return string.find(info, '\n' .. line, 1, true) ~= nil
+  end
+  local never = says('connected_slaves:0\r') and says('master_replid2:' .. string.rep('0', 40))
+  return never and not says('min_slaves_good_slaves:') and 1 or false
+end
+
 -- Milliseconds since 1970.
 local function milliseconds()
   local time = redis.call('TIME')

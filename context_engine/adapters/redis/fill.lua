@@ -5,7 +5,8 @@
 -- ARGV: epoch, reign, life of the marks in ms, number of entries, number of tags; for the
 --       session: tag of the user's access, the build's clock, coordinates or '' for none,
 --       context hash, seconds; for each entry: group, clock, built, expires, hash, payload, tags;
---       the tags; for each tag the numbers of the entries that carry it, one digit each.
+--       the tags; for each tag the numbers of the entries that carry it, one digit each; the
+--       database's timeline that was read, or ''.
 -- A group is stored whole or not at all: 'e' for the answer, 'q' for a denial, which is unlinked
 -- without a word, 'm' for a session's derived text. An answer that a change has ended stays named
 -- in that change's index, so that its eviction, still to come, tells of it.
@@ -14,8 +15,17 @@ local marks, session, sessions = KEYS[1], KEYS[2], KEYS[3]
 local epoch, server, life = ARGV[1], ARGV[2], ARGV[3]
 redis.call('DEL', KEYS[4])
 local entries, tags = tonumber(ARGV[4]), tonumber(ARGV[5])
-if redis.call('HGET', marks, '#epoch') ~= epoch or reign() ~= server then
+local stood = redis.call('HMGET', marks, '#epoch', '#timeline')
+if stood[1] ~= epoch or reign() ~= server then
   return 0
+end
+local timeline = ARGV[#ARGV]
+if timeline ~= '' and timeline ~= stood[2] then
+  if stood[2] then
+    redis.call('UNLINK', marks) -- as in `mark.lua`
+    return 0
+  end
+  redis.call('HSET', marks, '#timeline', timeline)
 end
 local now = milliseconds()
 redis.call('PEXPIRE', marks, life)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from hashlib import sha1
 from importlib.resources import files
@@ -29,7 +29,20 @@ from context_engine.adapters.redis.batch import Batcher, Command, Reply
 from context_engine.adapters.redis.servers import Server
 from context_engine.errors import Unavailable
 
-ScriptName = Literal["look", "fill", "mark", "found", "memory", "pulse", "renew", "proofs", "tally"]
+ScriptName = Literal[
+    "look",
+    "fill",
+    "mark",
+    "found",
+    "forget",
+    "begin",
+    "memory",
+    "pulse",
+    "sight",
+    "renew",
+    "proofs",
+    "tally",
+]
 SCRIPTS: Final[tuple[ScriptName, ...]] = get_args(ScriptName)
 
 
@@ -126,6 +139,21 @@ async def exchange(connection: AbstractConnection, commands: Sequence[Command]) 
         raise
 
 
+async def walk(
+    ask: Callable[[Command], Awaitable[Reply]], step: Callable[[str], Command]
+) -> list[Reply]:
+    """The replies of one server, as `Link.walked`."""
+    replies: list[Reply] = []
+    cursor = "0"
+    while cursor != "0" or not replies:
+        reply = await ask(step(cursor))
+        if isinstance(reply, Unavailable):
+            raise reply
+        replies.append(reply)
+        cursor = reply[1].decode()
+    return replies
+
+
 class Link:
     """Sends commands to the store in one round trip, within `timeout` seconds, retry included."""
 
@@ -145,6 +173,16 @@ class Link:
     async def beside(self, _command: Command) -> list[Reply]:
         """The reply of every other primary: there is none."""
         return []
+
+    async def walked(self, step: Callable[[str], Command]) -> list[Reply]:
+        """The replies to a command with a cursor, from "0" on until the server gives that back
+        as its second. Raises `Unavailable`."""
+
+        async def ask(command: Command) -> Reply:
+            [reply] = await self.send([command])
+            return reply
+
+        return await walk(ask, step)
 
     async def servers(self) -> Sequence[Server]:
         """Every primary."""

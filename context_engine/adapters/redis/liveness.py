@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -12,8 +11,8 @@ from context_engine.adapters.redis.batch import Command, Reply
 from context_engine.liveness import COUNTED_SECONDS, LIFE_MS, SPANS
 from context_engine.ports import Beat, Place, Proof, Proofs, Pulse, Reign, Tally
 
-NOTHING: Final = ("{live}:none",)
-"""A key for scripts that touch none: a cluster sends a call where its keys are."""
+COUNTED_MS: Final = 2_000
+"""A primary counts its replicas once a second, and their lag in whole seconds."""
 
 
 class RedisLiveness:
@@ -23,17 +22,60 @@ class RedisLiveness:
         self,
         ask: Callable[[Command], Awaitable[Reply]],
         beside: Callable[[Command], Awaitable[Sequence[Reply]]],
+        forget: Callable[[], Awaitable[frozenset[Reign]]],
+        max_lag_seconds: float,
     ) -> None:
-        """`ask`: the primary of a command's key. `beside`: those of a cluster, all of them."""
-        self._ask, self._beside = ask, beside
+        """`ask`: the primary of a command's key. `beside`: those of a cluster, all of them.
+        `forget`: as `ContextCache.forget_everything`. `max_lag_seconds`: as
+        `Settings.redis_max_lag_seconds`."""
+        self._ask, self._beside, self._forget = ask, beside, forget
+        self._lag_ms = int(max_lag_seconds * 1000) + COUNTED_MS
+        self._known: tuple[frozenset[Reign], int] = frozenset(), 0
+        """The last reigns, and the earliest time known at which they were settled."""
+        self._settled: frozenset[Reign] = frozenset()
 
     async def pulse(self) -> Pulse:
-        """The time is that of the primary that keeps the proofs."""
-        (server, now), others = await asyncio.gather(
-            self._ask(packs.call("pulse", NOTHING, ())), self._beside(packs.call("pulse", (), ()))
-        )
-        reigns = (server, *(other for other, _ in others))
-        return Pulse(now, frozenset(Reign(one.decode()) for one in reigns))
+        """The time is that of the primary that keeps the proofs, and notes first sights of all."""
+        others = await self._beside(packs.call("pulse", (), ()))
+        lately = [other for other, _, first in others if not first]
+        server, now, settles, timeline = await self._sight(lately)
+        reigns = frozenset(Reign(one.decode()) for one in (server, *(o[0] for o in others)))
+        if reigns == self._known[0]:
+            settles = min(settles, self._known[1])  # the store may have lost its note
+        self._known = reigns, settles
+        if settles <= now:
+            self._settled |= reigns
+        return Pulse(now, reigns, settles, timeline and timeline.decode())
+
+    async def begin(self, timeline: str) -> frozenset[Reign]:
+        before = (await self.pulse()).reigns
+        reigns = await self._forget()
+        if reigns == before:
+            await self._ask(packs.call("begin", (keys.timeline_name(),), (timeline, *reigns)))
+        return reigns
+
+    async def settles_in(self, reign: Reign, name: str) -> int:
+        """How many ms longer a primary that `reign` deposed may answer; 0: none does.
+
+        At least one where the primary that has `name` is of another reign by now: what was done
+        under `reign` may be gone. The others of a cluster are not asked: they may be away.
+        """
+        if reign in self._settled:
+            return 0
+        server, _, first = await self._ask(packs.call("pulse", (name,), ()))
+        if server.decode() != reign:
+            return 1
+        if not first:
+            _, now, settles, _ = await self._sight([server])
+            if now < settles:
+                return int(settles - now)
+        self._settled |= {reign}
+        return 0
+
+    async def _sight(self, reigns: Sequence[bytes]) -> Reply:
+        """Since when `reigns` are known, where that is noted."""
+        names = keys.reign_name(), keys.timeline_name()
+        return await self._ask(packs.call("sight", names, (self._lag_ms, *reigns)))
 
     async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
         if not beats:

@@ -2,8 +2,8 @@
 -- Applies a change: the clock rises by one, and the tags are marked with it. A full store must
 -- not block a revocation, hence `allow-oom`.
 -- KEYS: marks.
--- ARGV: a random epoch to make the marks with, or '' to make none; life in ms; most fields;
---       the tags.
+-- ARGV: a random epoch to make the marks with, or '' to make none; life in ms; most fields; the
+--       database's timeline or ''; the tags.
 -- Returns {reign} where there are no marks, else {reign, epoch, clock}.
 local marks = KEYS[1]
 local kind = redis.call('TYPE', marks)['ok']
@@ -15,6 +15,13 @@ if redis.call('HLEN', marks) > tonumber(ARGV[3]) then
   -- Costs misses, never staleness: what was stored under the old epoch is valid no more.
   redis.call('UNLINK', marks)
 end
+local timeline = ARGV[4]
+if timeline ~= '' then
+  local noted = redis.call('HGET', marks, '#timeline')
+  if noted and noted ~= timeline then
+    redis.call('UNLINK', marks) -- what was read of another database may never have been
+  end
+end
 local epoch = redis.call('HGET', marks, '#epoch')
 if not epoch then
   if ARGV[1] == '' then
@@ -24,7 +31,10 @@ if not epoch then
   redis.call('HSET', marks, '#epoch', epoch)
 end
 local clock = redis.call('HINCRBY', marks, '#clock', 1)
-for first = 4, #ARGV, SLICE do
+if timeline ~= '' then
+  redis.call('HSET', marks, '#timeline', timeline)
+end
+for first = 5, #ARGV, SLICE do
   local fields = {}
   for tag = first, math.min(first + SLICE - 1, #ARGV) do
     fields[#fields + 1] = ARGV[tag]

@@ -132,7 +132,7 @@ def fill(
     for group, entry in everything:
         args += (group, entry.clock, entry.built_ms, entry.expires_ms, entry.context_hash)
         args += (entry.payload, "\n".join(entry.tags))
-    args += (*carriers, *carriers.values())
+    args += (*carriers, *carriers.values(), moment.timeline or "")
     names = [keys.marks_name(workspace_id), *_written_names(workspace_id, session)]
     names.append(keys.lead_name(entries[-1].name if entries else names[0]))
     names += (entry.name for _, entry in everything)
@@ -160,10 +160,17 @@ def found(workspace_id: str, epoch: str, session: SessionWrite | None, life_ms: 
 
 
 def mark(
-    workspace_id: str, tags: frozenset[Tag], *, epoch: str, life_ms: int, most: int
+    workspace_id: str,
+    tags: frozenset[Tag],
+    *,
+    epoch: str,
+    life_ms: int,
+    most: int,
+    timeline: str | None,
 ) -> Command:
     """`epoch`: a random one to make the hash with, "" to make none."""
-    return call("mark", (keys.marks_name(workspace_id),), (epoch, life_ms, most, *sorted(tags)))
+    args: list[str | bytes | int] = [epoch, life_ms, most, timeline or "", *sorted(tags)]
+    return call("mark", (keys.marks_name(workspace_id),), args)
 
 
 def marked(workspace_id: str, reply: Reply) -> Marked:

@@ -16,6 +16,10 @@ from sqlalchemy.util import greenlet_spawn
 
 from context_engine.errors import Rejected
 
+TIMELINE = "left(pg_walfile_name('0/1'), 8)"
+"""The timeline that the server writes: a standby that is promoted begins another, at once, where
+`pg_control_checkpoint()` tells of it only after the next checkpoint."""
+
 
 class Reader(Protocol):
     """What runs a statement with the driver's places for values, `$1` and so on."""

@@ -11,6 +11,7 @@ JSON that may have been edited behind our back comes as text: see `stored`.
 
 from __future__ import annotations
 
+from context_engine.adapters.sql.driver import TIMELINE
 from context_engine.adapters.sql.lookups import GRANT, GRANTS, Statement
 
 _PROJECT = """json_build_object(
@@ -133,6 +134,7 @@ WITH wanted AS (
 )
 SELECT json_build_object(
     'now', now(),
+    'timeline', {TIMELINE},
     'user', (SELECT json_build_object(
         'id', u.id, 'name', u.name, 'email_norm', u.email_norm, 'locale', u.locale,
         'timezone', u.timezone, 'active', u.active) FROM users u WHERE u.id = :user_id),

@@ -31,6 +31,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from context_engine.adapters.sql import tables as t
+from context_engine.adapters.sql.driver import TIMELINE
 from context_engine.adapters.sql.faults import database_faults
 from context_engine.changes import AnyChange, kind_of
 from context_engine.errors import Unavailable
@@ -47,12 +48,17 @@ DOUBLINGS = 10
 SECOND: ColumnElement[timedelta] = literal_column("interval '1 second'")
 
 
-async def put(connection: AsyncConnection, changes: Sequence[AnyChange]) -> None:
-    """Writes `changes` in the caller's transaction, and wakes relays when it commits."""
+async def put(connection: AsyncConnection, changes: Sequence[AnyChange]) -> str | None:
+    """Writes `changes` in the caller's transaction, and wakes relays when it commits.
+
+    The timeline of the database that they were written to; None without any.
+    """
     if not changes:
-        return
+        return None
     await connection.execute(insert(t.outbox), [_values(change) for change in changes])
-    await connection.execute(text("SELECT pg_notify(:channel, '')"), {"channel": CHANNEL})
+    wake = text(f"SELECT {TIMELINE}, pg_notify(:channel, '')")
+    found = (await connection.execute(wake, {"channel": CHANNEL})).one()
+    return str(found[0])
 
 
 def _values(change: AnyChange) -> Mapping[str, object]:
@@ -137,11 +143,13 @@ class SqlOutbox:
         query = select(o.id, o.aggregateid, o.attempts).where(o.published_at.is_(None))
         async with database_faults(), self._database.connect() as connection:
             rows = (await connection.execute(query.limit(limit + 1))).all()
+            timeline = (await connection.execute(text(f"SELECT {TIMELINE}"))).scalar_one()
         if len(rows) > limit:
             return None
         return Unpublished(
             ids=frozenset(str(row.id) for row in rows if not row.attempts),
             put_off=frozenset(row.aggregateid for row in rows if row.attempts),
+            timeline=str(timeline),
         )
 
     async def all_published(self, ids: Collection[str]) -> bool:

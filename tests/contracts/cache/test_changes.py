@@ -92,7 +92,7 @@ async def test_forgetting_everything_ends_every_workspace(store: Store) -> None:
         moment = await store.moment(who)
         assert await store.cache.fill(moment, [entry(whole_name(who), moment)], None)
         assert await store.write_session(who, moment)
-    await store.cache.forget_everything()
+    assert await store.cache.forget_everything() == (await store.liveness.pulse()).reigns
     for who in everyone:
         assert (await store.look(who)).moment is None
         assert await store.cache.session(who) is not None

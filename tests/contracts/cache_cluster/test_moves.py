@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
+from redis.asyncio.cluster import ClusterNode
 from redis.crc import key_slot
 
 from context_engine import keys
-from context_engine.adapters.redis.servers import ClusterPrimary
+from context_engine.adapters.redis.batch import Command, Reply
+from context_engine.adapters.redis.cluster import ClusterLink
 from context_engine.errors import Unavailable
 from context_engine.ports import Beat, Look, Place
 from tests.contracts.cache_cluster.held import ann, change, is_hit, keep
@@ -147,33 +148,28 @@ async def test_what_moves_behind_the_back_of_a_walk_is_forgotten_too(
 ) -> None:
     """From a primary that was not yet looked at to one that was: the walk goes through twice."""
     slot = key_slot(keys.marks_name(workspace).encode())
-    there, servers = Move(cluster, slot, 0, 2), store.cache._link.servers
-    walks = 0
+    link, moved = store.cache._link, False
+    assert isinstance(link, ClusterLink)
+    primaries, loaded = link.redis.get_primaries, link._loaded
 
-    async def moving() -> list[object]:
-        nonlocal walks
-        walks += 1
-        found = [one for one in await servers() if isinstance(one, ClusterPrimary)]
-        first, *rest = sorted(found, key=lambda one: one._node.port != cluster.nodes[2].port)
-        return [first if walks > 1 else _Then(first, there), *rest]
+    async def then_moves(node: ClusterNode, command: Command) -> Reply:
+        nonlocal moved
+        reply = await loaded(node, command)
+        if node.port == cluster.nodes[2].port and not moved and reply[1] == b"0":
+            moved = True
+            await Move(cluster, slot, 0, 2).whole()
+        return reply
 
-    monkeypatch.setattr(store.cache._link, "servers", moving)
+    def in_order() -> list[ClusterNode]:
+        return sorted(primaries(), key=lambda one: one.port != cluster.nodes[2].port)
+
+    await store.liveness.pulse()
+    monkeypatch.setattr(link.redis, "get_primaries", in_order)
+    monkeypatch.setattr(link, "_loaded", then_moves)
     try:
         await store.cache.forget_everything()
+        assert moved
         assert not await is_hit(store, workspace)
         assert not await store.has(keys.marks_name(workspace))
     finally:
         await Move(cluster, slot, 2, 0).whole()
-
-
-class _Then:
-    """A primary, and a move that follows the walk through it."""
-
-    def __init__(self, server: ClusterPrimary, move: Move) -> None:
-        self._server, self._move = server, move
-
-    async def scan(self, *args: Any, **more: Any) -> Any:
-        found = await self._server.scan(*args, **more)
-        if not found[0]:
-            await self._move.whole()
-        return found

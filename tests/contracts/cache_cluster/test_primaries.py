@@ -126,6 +126,9 @@ async def test_a_replica_that_is_promoted_ends_the_entries_of_its_primary_and_no
     after = await store.liveness.pulse()
     assert marked.reign in after.reigns
     assert len(after.reigns & before.reigns) == 2
+    # Whom it deposed may answer for a while: its writers wait, those of the others do not.
+    assert after.settled_ms > after.at_ms
+    assert [(await change(store, one)).wait_ms > 0 for one in (first, second)] == [False, True]
     await prove(store, after)
     again = await Lookout(store.liveness, [PLACE.topic]).proven()
     assert again is not None

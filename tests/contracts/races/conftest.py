@@ -52,7 +52,11 @@ async def servers(
 
 @pytest.fixture
 async def pair(
-    servers: tuple[Valkey, Valkey], database: AsyncEngine, config: Settings
+    servers: tuple[Valkey, Valkey],
+    database: AsyncEngine,
+    config: Settings,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Pair]:
+    monkeypatch.setattr(redis_liveness, "COUNTED_MS", 0)
     async with pair_over(servers, database, config) as made:
         yield made

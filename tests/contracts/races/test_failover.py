@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from context_engine.adapters.sql.services import DomainServices
+from context_engine.errors import NotYetEnforced
 from tests.support.barriers import Barriers
-from tests.support.pair import BOUND_SECONDS, Pair
+from tests.support.kept import ANA, BOB
+from tests.support.pair import BOUND_SECONDS, LAG_SECONDS, Pair
+
+EVER = 600.0
+"""Longer than a test: the deposed may answer still."""
 
 
 async def lose_a_mark(pair: Pair) -> None:
@@ -83,3 +91,44 @@ async def test_5_a_mark_lost_with_its_server_is_set_again_before_anything_is_a_h
             await race.consumes()
     assert await race.said(reader, message="slow") == ("New", "build")
     assert await race.said(reader, message="slow") == ("New", "cache")
+
+
+async def test_5_nothing_is_acknowledged_while_the_deposed_may_answer(pair: Pair) -> None:
+    """5, and its readers: `a` goes on until its lag has passed, and cannot know what is marked
+    on `b`. So a change of access says that it is not enforced, another that it is not marked."""
+    race = pair.race
+    await pair.promote(pair.b)
+    async with pair.b_after(EVER) as b:
+        services = DomainServices(race.database, b, enforce_seconds=0.3, ids_as_given=True)
+        assert not (await services.tables.rename(ANA, "w", "t", name="New")).marked
+        with pytest.raises(NotYetEnforced, match="min-replicas-max-lag"):
+            await services.grants.set(
+                ANA, "w", subject_type="user", subject_id=BOB, scope_id="t", role="none"
+            )
+    assert await race.said() == ("Orders", "cache")
+    assert await race.said(pair.on_b) == ("gone", "refused")
+    await pair.follow(pair.a, pair.servers[1])
+    async with pair.b_after(LAG_SECONDS) as b:
+        services = DomainServices(race.database, b, ids_as_given=True)
+        done = await services.grants.set(
+            ANA, "w", subject_type="user", subject_id=BOB, scope_id="t", role="viewer"
+        )
+        assert done.marked
+
+
+async def test_5_heartbeats_prove_nothing_while_the_deposed_may_answer(pair: Pair) -> None:
+    """5: their time was read when a writer may still have marked on `a` alone."""
+    race = pair.race
+    await pair.promote(pair.b)
+    lookout = race.lookout_over(pair.b_cache)
+    async with pair.b_after(EVER) as b:
+        race.consumer = race.consumer_over(b)
+        for _ in range(4):  # enough to be sent back, and to prove afterwards
+            await race.heart_over(b).beat()
+            await race.consumes()
+        assert await lookout.proven() is None
+    race.consumer = race.consumer_over(pair.b_cache)
+    async with asyncio.timeout(BOUND_SECONDS):
+        while await lookout.proven() is None:
+            await race.heart_over(pair.b_cache).beat()
+            await race.consumes()

@@ -167,3 +167,18 @@ async def test_a_reign_that_is_not_told_apart_is_caught(
         await pair.follow(pair.b, pair.servers[0])
     with pytest.raises(LOST):
         await caught(pair)
+
+
+@pytest.mark.parametrize(
+    "caught",
+    [
+        failover.test_5_nothing_is_acknowledged_while_the_deposed_may_answer,
+        failover.test_5_heartbeats_prove_nothing_while_the_deposed_may_answer,
+    ],
+)
+async def test_a_reign_that_is_not_waited_out_is_caught(
+    pair: Pair, caught: Callable[[Pair], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted.no_waiting_out(monkeypatch)
+    with pytest.raises(LOST):
+        await caught(pair)

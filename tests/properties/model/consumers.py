@@ -100,9 +100,12 @@ def _noted(world: World, state: State, number: int, place: int, index: int) -> S
 def _hear(
     world: World, state: State, number: int, hand: Hand, record: Record
 ) -> Iterator[Step[State]]:
-    """Asks who reigns; a beat of another proves nothing."""
-    early = not record.settled and world.fault is not Fault.BEATS_AT_ONCE
-    for index in redis.serving(state):
+    """Asks who reigns; a beat of another proves nothing, nor one from before it was settled."""
+    before = state
+    for index in redis.serving(before):
+        state = redis.pulsed(world, before, index)
+        at_once = world.fault is Fault.BEATS_AT_ONCE
+        early = record.at < redis.settles(world, state, index) and not at_once
         reign = state.servers[index].reign
         told = f"consumer {number} hears the beat for {record.at}; {NAMES[index]} reigns"
         other = not redis.same(world, reign, record.reign)

@@ -13,7 +13,7 @@ from tests.properties.model.world import World
 
 def steps(world: World, state: State) -> Iterator[Step[State]]:
     left = state.left
-    if state.now < world.ticks:
+    if state.now < world.ticks and not _holds_up(world, state):
         yield f"time passes: {state.now + 1}", _later(world, state), ""
     if left.others:
         fewer = state._replace(left=left._replace(others=left.others - 1))
@@ -29,6 +29,12 @@ def steps(world: World, state: State) -> Iterator[Step[State]]:
             yield f"{NAMES[index]} is flushed", put(fewer, index, empty), ""
     if world.failovers or world.overlapping:
         yield from _failovers(world, state)
+
+
+def _holds_up(world: World, state: State) -> bool:
+    """A deposed primary is cut off before its lag has passed."""
+    overlap = bool(state.servers[1 - state.primary].reign)
+    return overlap and state.now + 1 >= state.promoted + world.lag
 
 
 def _later(world: World, state: State) -> State:
@@ -71,7 +77,7 @@ def _failovers(world: World, state: State) -> Iterator[Step[State]]:
     here, other = state.primary, 1 - state.primary
     leader, follower = state.servers[here], state.servers[other]
     if follower.reign:
-        cut = redis.under(state, other, follower._replace(reign=()))
+        cut = redis.under(state, other, follower._replace(reign=()))._replace(promoted=0)
         yield f"{NAMES[other]}, deposed, is cut off", cut, ""
     elif state.left.failovers:
         if follower.store != leader.store:
@@ -79,7 +85,7 @@ def _failovers(world: World, state: State) -> Iterator[Step[State]]:
         number = state.promotions + 1
         crowned = redis.under(state, other, follower._replace(reign=(other, number)))
         left = state.left._replace(failovers=state.left.failovers - 1)
-        after = crowned._replace(primary=other, promotions=number, left=left)
+        after = crowned._replace(primary=other, promotions=number, promoted=state.now, left=left)
         yield f"{NAMES[other]} is promoted", after, ""
     if not world.partitions and not follower.reign:
         yield from _proof(world, state)
@@ -91,7 +97,12 @@ def _proof(world: World, state: State) -> Iterator[Step[State]]:
     reign = state.servers[here].reign
     if redis.same(world, state.proven, reign):
         return
-    after = state._replace(proven=reign)
+    noted = redis.pulsed(world, state, here)
+    if not redis.settled(world, noted, here):
+        if noted != state:
+            yield f"a consumer sees the reign of {NAMES[here]}", noted, ""
+        return
+    after = noted._replace(proven=reign)
     for _ in range(min(1, len(state.changes))):
         after = redis.marked(world, after, here, create=False)
     yield f"all changes are applied again on {NAMES[here]}: proven", after, ""

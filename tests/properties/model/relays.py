@@ -14,7 +14,7 @@ from tests.properties.model.store import NAMES, clock_of, replaced
 from tests.properties.model.world import Fault, World
 
 IDLE, PULSED, SAW, LOOKED_FIRST = range(4)
-STILL = Heart(IDLE, 0, (), False, (), 0)
+STILL = Heart(IDLE, 0, (), (), 0)
 
 
 def steps(world: World, state: State) -> Iterator[Step[State]]:
@@ -44,7 +44,7 @@ def _relay(
         topic = state.topic
         for version in held:
             place = version % world.partitions
-            record = Record(version, state.now, (), False)
+            record = Record(version, state.now, ())
             topic = replaced(topic, place, (*topic[place], record))
         after = _set(state, rest, Relay(True, held))._replace(topic=topic)
         yield f"the relay publishes {_all(held)}", after, ""
@@ -94,8 +94,9 @@ def _pulse(world: World, state: State, then: int) -> Iterator[Step[State]]:
     """`pulse.lua`: the server's time and who it is."""
     for index in redis.serving(state):
         at, reign = clock_of(world, state, index), state.servers[index].reign
-        heart = Heart(then, at, reign, redis.settled(state, reign), state.heart.waits, 0)
-        yield f"a heart reads the time of {NAMES[index]}: {at}", state._replace(heart=heart), ""
+        after = redis.pulsed(world, state, index)
+        after = after._replace(heart=Heart(then, at, reign, state.heart.waits, 0))
+        yield f"a heart reads the time of {NAMES[index]}: {at}", after, ""
 
 
 def _look(world: World, state: State) -> Iterator[Step[State]]:
@@ -114,7 +115,7 @@ def _send(world: World, state: State) -> Iterator[Step[State]]:
     waiting = [v for v in heart.waits if not state.changes[v - 1].published]
     if waiting and world.fault is not Fault.NO_WAIT_FOR_ROWS:
         return
-    record = Record(0, heart.at, heart.reign, heart.settled)
+    record = Record(0, heart.at, heart.reign)
     place = heart.place
     topic = replaced(state.topic, place, (*state.topic[place], record))
     last = place + 1 == world.partitions

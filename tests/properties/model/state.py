@@ -54,6 +54,8 @@ class Store(NamedTuple):
     live: tuple[Live | tuple[()], ...]
     applied: tuple[tuple[Reign, int] | tuple[()], ...]
     """Under whom each partition was proven last, and up to which offset."""
+    seen: tuple[Reign, int] | tuple[()] = ()
+    """Who reigns, and since when that is known; noted by whoever asks who was promoted."""
 
 
 class Server(NamedTuple):
@@ -103,8 +105,6 @@ class Record(NamedTuple):
     version: int
     at: int
     reign: Reign
-    settled: bool
-    """Its time was read when no deposed primary took writes any more."""
 
 
 class Relay(NamedTuple):
@@ -117,7 +117,6 @@ class Heart(NamedTuple):
     step: int
     at: int
     reign: Reign
-    settled: bool
     waits: tuple[int, ...]
     place: int
 
@@ -167,6 +166,8 @@ class State(NamedTuple):
     epochs: int
     """Made so far."""
     promotions: int
+    promoted: int
+    """When the primary was, while the one before it answers still."""
     changes: tuple[Change, ...]
     opened: tuple[int, ...]
     """Numbers of transactions that are not committed yet; of marks that came before a commit."""

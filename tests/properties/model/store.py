@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from tests.properties.model.state import Entry, Hash, Live, Moment, Reign, Server, State, Store
+from tests.properties.model.state import (
+    FIRST,
+    Entry,
+    Hash,
+    Live,
+    Moment,
+    Reign,
+    Server,
+    State,
+    Store,
+)
 from tests.properties.model.world import Fault, World
 
 T = TypeVar("T")
@@ -25,12 +35,27 @@ def serving(state: State) -> Iterator[int]:
             yield index
 
 
-def settled(state: State, reign: Reign) -> bool:
-    """Whether nobody but the server of that reign takes writes, or it is not the newest.
+def pulsed(world: World, state: State, index: int) -> State:
+    """`pulse.lua`: who is asked for the first time notes since when its reign is known."""
+    server = state.servers[index]
+    seen = server.store.seen
+    any_note = world.fault is Fault.SIGHT_OF_ANOTHER
+    if server.reign == FIRST or (seen and (any_note or seen[0] == server.reign)):
+        return state
+    note = server.reign, clock_of(world, state, index)
+    return put(state, index, server.store._replace(seen=note))
 
-    The implementation would know it by waiting: `min-replicas-max-lag` after first sight.
-    """
-    return not state.servers[1 - state.primary].reign or reign != state.servers[state.primary].reign
+
+def settles(world: World, state: State, index: int) -> int:
+    """When no primary that this one deposed answers any more, as far as its note tells."""
+    server = state.servers[index]
+    if server.reign == FIRST or not server.store.seen:
+        return 0
+    return server.store.seen[1] + world.lag
+
+
+def settled(world: World, state: State, index: int) -> bool:
+    return clock_of(world, state, index) >= settles(world, state, index)
 
 
 def clock_of(world: World, state: State, index: int) -> int:

@@ -53,6 +53,7 @@ class Fault(Enum):
     PROVEN_BY_RETRY = "proof by the record that sent the consumer back, applied again"
     BEATS_AT_ONCE = "heartbeats used at once under a new reign"
     MARKS_AT_ONCE = "marks acknowledged at once under a new reign"
+    SIGHT_OF_ANOTHER = "first sight of the deposed taken for its successor's"
     ABSENT = "none"
 
 
@@ -71,6 +72,8 @@ class World:
     flushes: int = 0
     evictions: int = 0
     failovers: int = 0
+    lag: int = 1
+    """For how long a primary that was deposed may answer."""
     skew: int = 0
     """How far the second server's clock is ahead."""
     joining: bool = False
@@ -94,7 +97,7 @@ class World:
     seeded: bool = False
     """Begins with marks and an answer of version 0."""
     overlapping: bool = False
-    """Begins with the second server promoted, and the first not cut off."""
+    """Begins with the second server promoted and seen, and the first not cut off."""
     life: int = 1
     ttl: int = 99
     fault: Fault = Fault.ABSENT
@@ -117,20 +120,21 @@ def start(world: World) -> State:
     second = Server(empty, ())
     if world.overlapping:
         made = Entry(0, SECOND, 0, 0, 0, world.ttl)
-        second = Server(first._replace(entry=made), SECOND)
+        second = Server(first._replace(entry=made, seen=(SECOND, 0)), SECOND)
     return State(
         now=0,
         servers=(Server(first, FIRST), second),
         primary=int(world.overlapping),
         epochs=1,
         promotions=int(world.overlapping),
+        promoted=0,
         changes=(),
         opened=(1,) * world.late_number,
         requests=(),
         proven=FIRST,
         lookout=(),
         relays=(Relay(False, ()),) * (world.relays if parts else 0),
-        heart=Heart(0, 0, (), False, (), 0),
+        heart=Heart(0, 0, (), (), 0),
         topic=((),) * parts,
         consumers=tuple(consumers),
         owners=(0,) * parts,

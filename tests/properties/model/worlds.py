@@ -13,7 +13,7 @@ CACHE = World("cache", changes=2, others=1, requests=2, events=1, flushes=1, evi
 FIRST_BUILDS = World("first builds", changes=1, requests=3, events=1, flushes=1, evictions=1)
 TEXTS = World("texts", changes=2, requests=2, events=1, flushes=1, texts=True)
 FLIGHTS = World("flights", changes=2, requests=3, joining=True)
-FAILBACK = World("failback", changes=1, requests=2, events=1, failovers=2)
+FAILBACK = World("failback", changes=1, requests=2, failovers=2, ticks=1)
 AGES = World("ages", changes=1, requests=3, ticks=3, ttl=2)
 
 _LIVE = World("", seeded=True, changes=1, requests=1, ticks=2, partitions=1, beats=2)
@@ -27,9 +27,9 @@ NUMBERS = replace(_LIVE, name="a late number", late_number=True)
 EVICTED = replace(_ONCE, name="keys evicted", requests=2, evictions=1)
 FLUSHED = replace(_ONCE, name="flushed", requests=2, flushes=1)
 FAILOVER = replace(_ONCE, name="failover", failovers=1)
-PRIMARIES = replace(_LIVE, name="two primaries", overlapping=True, ticks=0)
-RETRIED = replace(_ONCE, name="a part away under a new reign", overlapping=True, ticks=0, retries=1)
-KILLED = replace(_ONCE, name="two primaries, a consumer killed", overlapping=True, kills=1)
+PRIMARIES = replace(_LIVE, name="two primaries", overlapping=True, ticks=1)
+RETRIED = replace(_ONCE, name="a part away under a new reign", overlapping=True, retries=1)
+KILLED = replace(_ONCE, name="two primaries, a consumer killed", overlapping=True, kills=1, lag=2)
 
 SHORT: tuple[World, ...] = (
     CACHE,
@@ -81,6 +81,7 @@ PLANTED: tuple[tuple[Fault, World, int], ...] = (
     (Fault.PROVEN_BY_RETRY, RETRIED, 20),
     (Fault.BEATS_AT_ONCE, PRIMARIES, 20),
     (Fault.MARKS_AT_ONCE, PRIMARIES, 20),
+    (Fault.SIGHT_OF_ANOTHER, FAILBACK, 20),
 )
 """Fault, world, and the steps within which it must be found."""
 

@@ -25,9 +25,8 @@ def steps(world: World, state: State) -> Iterator[Step[State]]:
     for version, change in enumerate(state.changes, start=1):
         if change.stage == Stage.COMMITTED:
             yield from _mark(world, state, version)
-        elif change.stage == Stage.MARKED and _may_answer(world, state, change):
-            after = _at(state, version, change._replace(stage=Stage.ACKNOWLEDGED))
-            yield f"writer of version {version} acknowledges it", after, ""
+        elif change.stage == Stage.MARKED:
+            yield from _wait(world, state, version)
     yield from _repeats(world, state)
 
 
@@ -57,16 +56,26 @@ def _mark(world: World, state: State, version: int) -> Iterator[Step[State]]:
         reign = state.servers[index].reign
         marked = change._replace(stage=Stage.MARKED, reign=reign)
         said = f"writer of version {version} marks {NAMES[index]}"
-        if _may_answer(world, state, marked):
+        asked = redis.pulsed(world, state, index)
+        if world.fault is Fault.MARKS_AT_ONCE or redis.settled(world, asked, index):
             # At once: later, it would only owe less.
             marked, said = marked._replace(stage=Stage.ACKNOWLEDGED), f"{said}, acknowledges"
-        after = redis.marked(world, _at(state, version, marked), index, create=True)
+        after = redis.marked(world, _at(asked, version, marked), index, create=True)
         yield said, after, ""
 
 
-def _may_answer(world: World, state: State, change: Change) -> bool:
-    """Under a new reign only when the deposed primary, which others may read, is cut off."""
-    return world.fault is Fault.MARKS_AT_ONCE or redis.settled(state, change.reign)
+def _wait(world: World, state: State, version: int) -> Iterator[Step[State]]:
+    """Until the primary that was deposed, and which others may read, is cut off. Where another
+    than the one that it marked reigns by then, it marks again."""
+    change = state.changes[version - 1]
+    where = [i for i in redis.serving(state) if state.servers[i].reign == change.reign]
+    if not where:
+        yield from _mark(world, state, version)
+    for index in where:
+        asked = redis.pulsed(world, state, index)
+        if redis.settled(world, asked, index):
+            after = _at(asked, version, change._replace(stage=Stage.ACKNOWLEDGED))
+            yield f"writer of version {version} acknowledges it", after, ""
 
 
 def _repeats(world: World, state: State) -> Iterator[Step[State]]:

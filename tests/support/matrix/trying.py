@@ -42,7 +42,7 @@ class Marks:
 
     count: int = 0
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+    async def mark(self, workspace_id: str, tags: frozenset[Tag], **_: object) -> Marked:
         self.count += 1
         return Marked(workspace_id, Epoch("e"), Reign("r"), self.count)
 

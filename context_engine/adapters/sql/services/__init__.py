@@ -6,6 +6,8 @@ in the same transaction, and marks after the commit and before it answers.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql.services.agents import Agents
@@ -19,6 +21,13 @@ from context_engine.adapters.sql.services.grants import Grants
 from context_engine.adapters.sql.services.imports import Imported, Imports
 from context_engine.adapters.sql.services.links import Links
 from context_engine.adapters.sql.services.listings import Grant, Listings, Team
+from context_engine.adapters.sql.services.marking import (
+    ENFORCE_SECONDS,
+    LONGEST_LIFE,
+    Marker,
+    Token,
+    Unmarked,
+)
 from context_engine.adapters.sql.services.members import Member, Members
 from context_engine.adapters.sql.services.messages import Messages
 from context_engine.adapters.sql.services.organizations import Organizations
@@ -32,7 +41,7 @@ from context_engine.adapters.sql.services.users import Users
 from context_engine.adapters.sql.services.views import Views
 from context_engine.adapters.sql.services.workflows import Workflows
 from context_engine.adapters.sql.services.workspaces import Workspaces
-from context_engine.adapters.sql.services.writing import Marker, Token, Unmarked, Writer, Written
+from context_engine.adapters.sql.services.writing import Writer, Written
 
 __all__ = [
     "DomainServices",
@@ -59,17 +68,25 @@ class DomainServices:
         database: AsyncEngine,
         cache: Marker,
         *,
-        mark_seconds: float = 2.0,
+        enforce_seconds: float = ENFORCE_SECONDS,
+        entry_life: timedelta = LONGEST_LIFE,
         ids_as_given: bool = False,
     ) -> None:
-        """`mark_seconds`: how long a change of access tries to mark before it is reported.
+        """`enforce_seconds`: how long a change of access waits to be enforced before it is told
+        that it is not yet. `entry_life`: the longest that anything cached may be served.
 
         `ids_as_given`: what is made in a workspace has the very id that is given for it, for
         operators' tools, tests and loads. Who may choose ids so learns which are taken by what
         they do not see; else the id that is stored is made of the given one, the actor and the
         place (`Writer.id_for`), and the answer names it.
         """
-        writer = Writer(database, cache, mark_seconds=mark_seconds, ids_as_given=ids_as_given)
+        writer = Writer(
+            database,
+            cache,
+            enforce_seconds=enforce_seconds,
+            entry_life=entry_life,
+            ids_as_given=ids_as_given,
+        )
         self.organizations = Organizations(writer)
         self.users = Users(writer)
         self.workspaces = Workspaces(writer)

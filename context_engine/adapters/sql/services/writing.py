@@ -6,15 +6,12 @@ served what was true before it. The outbox repeats the mark, in case this proces
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Protocol
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -22,40 +19,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from context_engine.adapters.sql import outbox
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.faults import database_faults
+from context_engine.adapters.sql.services.marking import (
+    ENFORCE_SECONDS,
+    LONGEST_LIFE,
+    Marker,
+    Marking,
+    Token,
+    texts_of,
+)
 from context_engine.adapters.sql.services.texts import clean_id, given_or_new
-from context_engine.changes import AnyChange, kind_of
-from context_engine.errors import NotYetEnforced, Unavailable
-from context_engine.invalidation import tags_touched
-from context_engine.keys import Tag
+from context_engine.changes import AnyChange
 from context_engine.ports import Marked
-from context_engine.tokens import Unproven, of_mark, text_of
-
-ACCESS_KINDS = frozenset({"permission-change", "membership"})
-"""Kinds whose writer is told when caches may still serve what was before."""
-
-RETRY_SECONDS = 0.1
-"""Pause between two tries to mark."""
-
-
-class Marker(Protocol):
-    """The part of `ContextCache` that a writer needs."""
-
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
-        """See `ContextCache.mark`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unmarked:
-    """The token of a change that is committed while its mark does not stand yet."""
-
-    workspace_id: str
-    outbox_id: str
-    """The last change of the write; a request that names it is built from the primary."""
-    reason: str
-
-
-Token = Marked | Unmarked
-"""What a later request may name, to be answered from a state that has the write in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +81,6 @@ class Transaction:
         return Written(id=id, version=version, tokens=self.tokens, changes=tuple(self.changes))
 
 
-def texts_of(tokens: Iterable[Token]) -> tuple[str, ...]:
-    """Tokens as they travel."""
-    return tuple(
-        text_of(of_mark(one) if isinstance(one, Marked) else Unproven(one.outbox_id))
-        for one in tokens
-    )
-
-
 class Writer:
     """Opens transactions and sees each one through to its marks."""
 
@@ -123,12 +89,13 @@ class Writer:
         database: AsyncEngine,
         cache: Marker,
         *,
-        mark_seconds: float = 2.0,
+        enforce_seconds: float = ENFORCE_SECONDS,
+        entry_life: timedelta = LONGEST_LIFE,
         ids_as_given: bool = False,
     ) -> None:
         """As `DomainServices`."""
-        self._database, self._cache, self._mark_seconds = database, cache, mark_seconds
-        self._ids_as_given = ids_as_given
+        self._database, self._ids_as_given = database, ids_as_given
+        self._marking = Marking(cache, enforce_seconds, entry_life)
 
     def id_for(self, given: str | None, actor_id: str, workspace_id: str, *within: str) -> str:
         """The id of what an actor makes in a workspace, in a table of it and so on.
@@ -155,7 +122,7 @@ class Writer:
 
         Raises `Conflict` for a name that is taken or a deadlock
         lost, `Unavailable` when the database is away, and after the commit `NotYetEnforced` for
-        a change of access whose mark does not stand.
+        a change of access that is not enforced in time.
         """
         actor_id = clean_id(actor_id, "actorId")  # it travels with the change, which has bounds
         async with database_faults(), self._database.begin() as connection:
@@ -163,41 +130,8 @@ class Writer:
             if workspace_id is not None:
                 await lock_workspace(connection, workspace_id, exclusive=exclusive)
             yield tx
-            await outbox.put(connection, tx.changes)
-        tx.tokens = await self._marked(tx.changes)
-
-    async def _marked(self, changes: list[AnyChange]) -> tuple[Token, ...]:
-        by_workspace: dict[str, list[AnyChange]] = defaultdict(list)
-        for change in changes:
-            by_workspace[change.workspace_id].append(change)
-        tokens = await asyncio.gather(
-            *(self._token(workspace, its) for workspace, its in by_workspace.items())
-        )
-        late = [token for token in tokens if isinstance(token, Unmarked)]
-        if late and any(kind_of(change) in ACCESS_KINDS for change in changes):
-            raise NotYetEnforced(
-                "cache",
-                "the change is committed, but contexts built before it may be served until it is"
-                f" relayed or they expire (outbox {late[0].outbox_id}): {late[0].reason}",
-                after=texts_of(tokens),
-            )
-        return tuple(tokens)
-
-    async def _token(self, workspace_id: str, changes: list[AnyChange]) -> Token:
-        """Marks once; what changes access tries for its whole time."""
-        tags = frozenset[Tag]().union(*map(tags_touched, changes))
-        insist = any(kind_of(change) in ACCESS_KINDS for change in changes)
-        end = asyncio.get_running_loop().time() + self._mark_seconds
-        while True:
-            try:
-                async with asyncio.timeout_at(end):
-                    return await self._cache.mark(workspace_id, tags, create=True)
-            except (Unavailable, TimeoutError) as fault:
-                reason = fault.message if isinstance(fault, Unavailable) else "no answer in time"
-                left = end - asyncio.get_running_loop().time()
-                if not insist or left <= RETRY_SECONDS:
-                    return Unmarked(workspace_id, changes[-1].change_id, reason)
-            await asyncio.sleep(RETRY_SECONDS)
+            timeline = await outbox.put(connection, tx.changes)
+        tx.tokens = await self._marking.done(tx.changes, timeline)
 
 
 async def lock_workspace(
