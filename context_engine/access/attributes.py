@@ -15,10 +15,14 @@ from context_engine.keys import Coordinates
 
 def lookups(facts: Facts, at: Coordinates) -> frozenset[policy.AttrLookup]:
     """Every `user.attr` in the policies and boundaries of the tables, and in the current view."""
-    made = facts.tables.made if isinstance(facts.tables, ReadTables) else {}
-    found = made.get((lookups, at.view_id))
+    tables, key = facts.tables, (lookups, at.view_id)
+    found = tables.made.get(key) if isinstance(tables, ReadTables) else None
     if not isinstance(found, frozenset):
-        found = made[lookups, at.view_id] = asked_by(_rules(facts, at))
+        found = asked_by(_rules(facts, at))
+        # Of views that there are: whoever asks for others must not fill the memory.
+        known = at.view_id is None or any(v.id == at.view_id for t in tables for v in t.views)
+        if known and isinstance(tables, ReadTables):
+            tables.made[key] = found
     return found
 
 

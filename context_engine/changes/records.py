@@ -9,7 +9,8 @@ from context_engine.models.base import Id
 
 
 class RecordsChanged(Change):
-    """Records came, went, came back or were edited."""
+    """Records came, went, came back or were edited. Links that are made with them are told by
+    `LinksChanged` beside it."""
 
     type: Literal["records.changed"] = "records.changed"
     table_id: Id

@@ -107,6 +107,15 @@ def test_what_rules_ask_of_the_user_is_looked_for_once() -> None:
     assert found[2] is found[0]
 
 
+def test_asking_for_views_that_are_not_there_fills_no_memory() -> None:
+    """What is kept with tables is bounded by what they have."""
+    tables = ReadTables.of((table("t", views=(view("v", "collaborative"),)),), "told")
+    facts = member("viewer").with_tables(tables)
+    for name in (None, "v", *(f"missing-{number}" for number in range(100))):
+        access.lookups(facts, replace(AT, view_id=name))
+    assert len(tables.made) == 2
+
+
 def test_other_coordinates_and_attributes_are_decided_anew() -> None:
     """1 and true in a list too; what was inherited is settled each time."""
     first = decide(PLAIN)
