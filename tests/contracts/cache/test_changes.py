@@ -273,7 +273,6 @@ async def test_eviction_names_a_thousand_scopes_and_says_that_there_are_more(sto
     assert (await store.look(everyone[0])).whole is None
 
 
-@pytest.mark.xfail(strict=True, reason="an answer's name stays in the indexes of its other tags")
 async def test_what_a_denial_does_not_depend_on_tells_nothing_of_its_user(store: Store) -> None:
     """Although the answer before it did: once that was told to have ended, all is quiet."""
     before = await store.moment(ANN)
