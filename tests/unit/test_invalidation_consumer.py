@@ -26,6 +26,7 @@ from events.topics import Topics
 from tests.support.echo import agent_context
 from workers import invalidate
 from workers.backoff import Patience, reach
+from workers.change_applier import AT_ONCE
 from workers.change_reader import Poison, read
 from workers.invalidate import ChangeApplier, Consumption, next_offsets, watched
 from workers.proving import Prover
@@ -426,6 +427,24 @@ async def test_what_failed_is_done_again(step: str) -> None:
     assert steps.done.count(step) == 3
     assert steps.committed == [{(TOPIC, 0): 5}]
     assert steps.done[-1] == "commit"
+
+
+async def test_of_what_failed_nothing_goes_on_beside_the_next_try() -> None:
+    """A broker that is away fails the first: the others of that try end with it. Else each try
+    would leave its own behind, which tell of everything once more."""
+    count = 200
+    steps = Steps([[message(offset=n) for n in range(count)]], away={"send": 1})
+    original = steps.send
+
+    async def send(record: OutgoingRecord) -> Position:
+        if steps.done.count("send"):
+            await asyncio.sleep(0.01)
+        return await original(record)
+
+    steps.send = send  # type: ignore[method-assign]
+    assert await consume(steps) == ExitCode.OK
+    await asyncio.sleep(0.1)
+    assert len(steps.sent) < count + AT_ONCE
 
 
 @pytest.mark.parametrize("step", ["mark", "send", "poll"])
