@@ -52,7 +52,10 @@ class Flight(Generic[Answer]):
         self._waiters: list[asyncio.Future[None]] = []
 
     def serves(self, arrived: float) -> bool:
-        """Whether its answer may be given to a request that arrived then."""
+        """Whether its answer may be given to a request that arrived then. One that was given up
+        has none: who found it and was not waiting yet must not be ended with it."""
+        if self.task.cancelled():
+            return False
         return self.read_at is None or self.read_at >= arrived
 
     async def ended(self) -> None:

@@ -73,16 +73,28 @@ class Looking:
         asked = replace(asked, last_hash=session.last_context_hash)
         if session.coordinates == kept(asked.effective.at):
             return Looked(asked, seen)
-        found = effective(asked.request, session.coordinates)
-        names = self._names(asked.scope, asked.request, found, asked.options)
-        asked = replace(asked, effective=found, names=names)
+        asked = self._over(asked, session.coordinates)
         if not asked.options.fresh:
             seen = await self._look(asked, assumed=False)
         return Looked(asked, seen)
 
     async def again(self, asked: Asked) -> Looked:
-        """Another look for the same request."""
-        return Looked(asked, await self._look(asked, assumed=False))
+        """Another look for the same request, and for who arrived meanwhile: where the session
+        keeps other coordinates by now, by those."""
+        seen = await self._look(asked, assumed=False)
+        session = seen.session if seen is not None else None
+        if session is None:
+            return Looked(asked, seen)
+        now = replace(self._over(asked, session.coordinates), last_hash=session.last_context_hash)
+        if now.effective != asked.effective:
+            seen = await self._look(now, assumed=False)
+        return Looked(now, seen)
+
+    def _over(self, asked: Asked, coordinates: bytes) -> Asked:
+        """The request, by what its session keeps."""
+        found = effective(asked.request, coordinates)
+        names = self._names(asked.scope, asked.request, found, asked.options)
+        return replace(asked, effective=found, names=names)
 
     def _names(
         self, scope: Scope, request: ContextBuildInput, found: Effective, options: Options

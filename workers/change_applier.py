@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import uuid4
@@ -107,7 +107,7 @@ class ChangeApplier:
 
         changes = [change for batch in batches for change in batch.changes]
         poisons = [poison for batch in batches for poison in batch.poisons]
-        await asyncio.gather(*(one(*change) for change in changes))
+        await _together(one(*change) for change in changes)
         for poison in poisons:
             await asyncio.gather(*map(self._producer.send, await self._buried(poison)))
         if changes or poisons:
@@ -183,3 +183,14 @@ class ChangeApplier:
             value=value,
             headers=headers,
         )
+
+
+async def _together(work: Iterable[Coroutine[object, object, None]]) -> None:
+    """All of it; where one fails the others end too, for all of it is done again."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

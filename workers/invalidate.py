@@ -40,6 +40,13 @@ POLL_SECONDS = 0.5
 MOST_AHEAD = 10_000
 """Records that are marked, or about to be, while those before them are still being finished."""
 
+MOST_BYTES_AHEAD = 64 * 2**20
+"""Their values, which are kept until then: one alone may have 1 MiB."""
+
+FINISHED_AT_ONCE = 1_000
+"""Records, or one batch, after which the position moves: where all is slow, that is what the
+watchdog sees move, what a stop waits for, and what is done again after a kill."""
+
 SEND_SECONDS = 8.0
 """How long one batch waits for the broker: a stop waits for it too."""
 
@@ -76,6 +83,8 @@ class Consumption:
         self._patience, self._later = patience, patience.twin()
         self._marked: list[MarkedBatch] = []
         self._finishing: asyncio.Task[None] | None = None
+        self._moved = asyncio.Event()
+        self._bytes = 0
         self.in_flight = 0
         self.finished_total = 0
 
@@ -101,6 +110,7 @@ class Consumption:
     async def _mark(self, batch: Sequence[RawMessage], stop: asyncio.Event) -> bool:
         """Whether it stands; told to stop while a part is away, leaves it to the next member."""
         self.in_flight += len(batch)
+        self._bytes += _bytes_of(batch)
         while True:
             try:
                 self._marked.append(await self._applier.mark(batch))
@@ -114,19 +124,38 @@ class Consumption:
                 return True
 
     async def _go_on(self, stop: asyncio.Event) -> None:
-        """Sees to it that what is marked is finished; waits for it where too much is not."""
-        if self._finishing is not None and self._finishing.done():
-            self._finishing.result()
-            self._finishing = None
-        if self._finishing is None and self._marked:
-            self._finishing = asyncio.create_task(self._finish(stop))
-        if self._finishing is not None and self.in_flight > MOST_AHEAD:
-            await self._finishing
+        """Sees to it that what is marked is finished; waits for room where too much is not."""
+        while True:
+            if self._finishing is not None and self._finishing.done():
+                self._finishing.result()
+                self._finishing = None
+            if self._finishing is None and self._marked:
+                self._finishing = asyncio.create_task(self._finish(stop))
+            if self._finishing is None or not self._too_far_ahead:
+                return
+            self._moved.clear()
+            await self._moved.wait()
+            if stop.is_set():
+                return
+
+    @property
+    def _too_far_ahead(self) -> bool:
+        return self.in_flight > MOST_AHEAD or self._bytes > MOST_BYTES_AHEAD
 
     async def _finish(self, stop: asyncio.Event) -> None:
-        """Evicts, tells and commits all that is marked, until nothing is left."""
-        while self._marked:
-            batches = list(self._marked)
+        """Evicts, tells and commits what is marked, some batches at a time, until nothing is left;
+        told to stop, it leaves the others to the next member."""
+        try:
+            while self._marked and await self._finished(_first(self._marked), stop):
+                self._moved.set()
+                if stop.is_set():
+                    return
+        finally:
+            self._moved.set()
+
+    async def _finished(self, batches: Sequence[MarkedBatch], stop: asyncio.Event) -> bool:
+        """Whether these, the first, are; told to stop while a part is away, leaves them."""
+        while True:
             try:
                 await self._applier.finish(batches)
                 await self._source.commit(next_offsets(raw for one in batches for raw in one.raw))
@@ -134,13 +163,27 @@ class Consumption:
                 if not await self._later.wait(away, stop):
                     raise
                 if stop.is_set():
-                    return
+                    return False
             else:
                 self._later.reset()
                 del self._marked[: len(batches)]
                 done = sum(len(one.raw) for one in batches)
+                self._bytes -= sum(_bytes_of(one.raw) for one in batches)
                 self.in_flight -= done
                 self.finished_total += done
+                return True
+
+
+def _bytes_of(batch: Sequence[RawMessage]) -> int:
+    return sum(len(raw.value or b"") for raw in batch)
+
+
+def _first(marked: Sequence[MarkedBatch]) -> Sequence[MarkedBatch]:
+    """The first of them, and the next as long as together they are few."""
+    count, end = len(marked[0].raw), 1
+    while end < len(marked) and (count := count + len(marked[end].raw)) <= FINISHED_AT_ONCE:
+        end += 1
+    return marked[:end]
 
 
 def next_offsets(records: Iterable[RawMessage]) -> dict[tuple[str, int], int]:

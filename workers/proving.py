@@ -15,7 +15,7 @@ import structlog
 
 from context_engine import keys
 from context_engine.errors import Unavailable
-from context_engine.liveness import Liveness
+from context_engine.liveness import LIFE_MS, Liveness
 from context_engine.ports import Beat, LivenessStore, Place, Pulse, Reign
 from events.messages import Heartbeat
 from events.records import RawMessage
@@ -120,8 +120,10 @@ class Prover:
 
     async def _database_known(self, told: Collection[Heard], pulse: Pulse) -> bool:
         """Whether all in the store is of the database's timeline, by the latest heartbeat; where
-        it was not it ends: what was read of another database may never have been."""
-        latest = max(told, key=lambda one: one[1].at_ms, default=None)
+        it was not it ends: what was read of another database may never have been. Heartbeats that
+        prove nothing any more, of who lags or reads again, tell of the database before, perhaps."""
+        count = [one for one in told if one[1].at_ms + LIFE_MS > pulse.at_ms]
+        latest = max(count, key=lambda one: one[1].at_ms, default=None)
         timeline = latest[1].timeline if latest is not None else None
         if timeline is None or timeline == pulse.timeline:
             return True

@@ -75,6 +75,19 @@ async def test_one_that_has_ended_takes_nobody_in() -> None:
     assert await asyncio.create_task(comes()) == (True, None)
 
 
+async def test_one_that_was_given_up_serves_nobody() -> None:
+    """It may be found by a request that does not wait for it yet: that goes into the next one."""
+    flights, build = Flights[str](), Build()
+    flight = flights.begin("n", build)
+    only = asyncio.create_task(flight.ended())
+    await asyncio.sleep(0)
+    flight.read_at = 5.0
+    assert flight.serves(4.0)
+    only.cancel()
+    await asyncio.wait((only,))
+    assert not flight.serves(4.0)
+
+
 async def test_who_stops_waiting_ends_it_only_as_the_last() -> None:
     """And waits until what it holds is given back."""
     flights, build = Flights[str](), Build()

@@ -26,6 +26,7 @@ from events.topics import Topics
 from tests.support.echo import agent_context
 from workers import invalidate
 from workers.backoff import Patience, reach
+from workers.change_applier import AT_ONCE
 from workers.change_reader import Poison, read
 from workers.invalidate import ChangeApplier, Consumption, next_offsets, watched
 from workers.proving import Prover
@@ -273,6 +274,54 @@ async def test_so_much_is_marked_ahead_and_no_more(monkeypatch: pytest.MonkeyPat
     assert steps.position == {(TOPIC, 0): 20}
 
 
+async def test_much_that_is_marked_is_finished_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all is slow, the position moves and the watchdog sees it, and there is room for more
+    marks as soon as a part is done; told to stop, it leaves the rest to the next member."""
+    monkeypatch.setattr(invalidate, "MOST_AHEAD", 9)
+    monkeypatch.setattr(invalidate, "FINISHED_AT_ONCE", 2)
+    steps, turns = Steps([[message(offset=n)] for n in range(20)]), asyncio.Semaphore(0)
+    original = steps.commit
+
+    async def hold(offsets: dict[tuple[str, int], int]) -> None:
+        await turns.acquire()
+        await original(offsets)
+
+    steps.commit = hold  # type: ignore[method-assign]
+    made = consumption(steps)
+    working = asyncio.create_task(made.run(steps.stop))
+    async with asyncio.timeout(10):
+        await _marked(steps, 10)
+        turns.release()
+        turns.release()
+        await _marked(steps, 12)
+        assert made.finished_total in (3, 4)
+        steps.stop.set()
+        turns.release()
+        assert await working == ExitCode.OK
+    assert steps.position[TOPIC, 0] < 7
+
+
+async def test_what_is_held_of_large_records_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(invalidate, "MOST_BYTES_AHEAD", 1_500)
+    large = [[message(value=b" " * 1_000, offset=n)] for n in range(5)]
+    steps, held = Steps(large), asyncio.Event()
+    original = steps.send
+
+    async def hold(record: OutgoingRecord) -> Position:
+        await held.wait()
+        return await original(record)
+
+    steps.send = hold  # type: ignore[method-assign]
+    working = asyncio.create_task(consumption(steps).run(steps.stop))
+    async with asyncio.timeout(10):
+        await _marked(steps, 4)  # of each batch twice: once for none of its changes
+        await asyncio.sleep(0.05)
+        assert steps.done.count("poll") == 2
+        held.set()
+        assert await working == ExitCode.OK
+    assert steps.position == {(TOPIC, 0): 5}
+
+
 async def _marked(steps: Steps, count: int) -> None:
     while steps.done.count("mark") < count:  # noqa: ASYNC110 - it tells nobody
         await asyncio.sleep(0.01)
@@ -378,6 +427,24 @@ async def test_what_failed_is_done_again(step: str) -> None:
     assert steps.done.count(step) == 3
     assert steps.committed == [{(TOPIC, 0): 5}]
     assert steps.done[-1] == "commit"
+
+
+async def test_of_what_failed_nothing_goes_on_beside_the_next_try() -> None:
+    """A broker that is away fails the first: the others of that try end with it. Else each try
+    would leave its own behind, which tell of everything once more."""
+    count = 200
+    steps = Steps([[message(offset=n) for n in range(count)]], away={"send": 1})
+    original = steps.send
+
+    async def send(record: OutgoingRecord) -> Position:
+        if steps.done.count("send"):
+            await asyncio.sleep(0.01)
+        return await original(record)
+
+    steps.send = send  # type: ignore[method-assign]
+    assert await consume(steps) == ExitCode.OK
+    await asyncio.sleep(0.1)
+    assert len(steps.sent) < count + AT_ONCE
 
 
 @pytest.mark.parametrize("step", ["mark", "send", "poll"])

@@ -56,7 +56,7 @@ async def first(
     cache: ScriptedCache, options: Options = DEFAULTS, liveness: Any = None, of: Any = None
 ) -> Looked:
     by = Looking(over(cache)[0], LIMITS, liveness or Assumed())
-    return await by.first(of or request(), options, "request", "trace")
+    return await by.first(by.asked(of or request(), options, "request", "trace"))
 
 
 # -- names and looks ---------------------------------------------------------------------------
@@ -65,13 +65,12 @@ async def first(
 @pytest.mark.parametrize("strict", [False, True])
 async def test_the_first_look_takes_the_requests_own_coordinates(strict: bool) -> None:
     """By names over all that the engine and the request go by; nothing is known of a session."""
-    cache, before = ScriptedCache(), time.monotonic()
+    cache = ScriptedCache()
     looked = await first(cache, Options(strict=strict))
-    [look], [at] = cache.looks, cache.looked_at
+    [look] = cache.looks
     names = names_of(SCOPE, request(), OWN, HOW, strict=strict)
     assert (look.scope, look.whole, look.surface) == (SCOPE, names.whole, names.surface)
     assert (look.session, look.assumed, look.skip_entries) == (kept(OWN.at), True, False)
-    assert before <= looked.at <= at, "before it was sent: what is read later is no older"
     asked = looked.asked
     assert (asked.scope, asked.effective, asked.names) == (SCOPE, OWN, names)
     assert (asked.request_id, asked.trace_id, asked.last_hash) == ("request", "trace", None)
@@ -87,16 +86,13 @@ async def test_a_conversation_is_a_scope_where_there_is_no_session() -> None:
 async def test_a_session_that_keeps_what_the_request_says_needs_no_other_look() -> None:
     """But the context that it was answered with before is told."""
     cache = ScriptedCache([seen(SessionRecord(kept(OWN.at), "last"), **BOTH)])
-    before = time.monotonic()
     looked = await first(cache)
     assert len(cache.looks) == 1
-    assert before <= looked.at <= cache.looked_at[0]
     assert (looked.asked.last_hash, looked.asked.effective) == ("last", OWN)
     assert looked.seen is cache.finds[0]
 
 
 async def test_a_session_that_keeps_more_is_looked_for_by_what_it_keeps() -> None:
-    """With the time of the first look, whose arrival is the request's."""
     session = SessionRecord(b'{"project_id":"p"}', "last")
     cache = ScriptedCache([seen(session), seen(session, **BOTH)])
     looked = await first(cache)
@@ -109,7 +105,6 @@ async def test_a_session_that_keeps_more_is_looked_for_by_what_it_keeps() -> Non
     _, look = cache.looks
     assert (look.whole, look.surface, look.assumed) == (names.whole, names.surface, False)
     assert look.session == kept(found.at)
-    assert looked.at <= cache.looked_at[0]
 
 
 async def test_whoever_wants_it_fresh_needs_the_session_alone() -> None:
@@ -133,13 +128,25 @@ async def test_another_look_is_by_the_same_names() -> None:
     """Which assume nothing any more."""
     cache = ScriptedCache()
     looking = Looking(over(cache)[0], LIMITS, Assumed())
-    looked = await looking.first(request(), DEFAULTS, None, None)
+    looked = await looking.first(looking.asked(request(), DEFAULTS, None, None))
     again = await looking.again(looked.asked)
     one, other = cache.looks
     assert replace(one, assumed=False) == other
     assert again.asked is looked.asked
     assert again.seen is cache.finds[0]
-    assert cache.looked_at[0] <= again.at <= cache.looked_at[1]
+
+
+async def test_another_look_goes_by_what_the_session_keeps_by_then() -> None:
+    """While another process led, a request of the same session was answered: who arrived after
+    that shares this look, and inherits what that left."""
+    session = SessionRecord(b'{"project_id":"p"}', "h")
+    cache = ScriptedCache([seen(), seen(session)])
+    looking = Looking(over(cache)[0], LIMITS, Assumed())
+    looked = await looking.first(looking.asked(request(), DEFAULTS, None, None))
+    again = await looking.again(looked.asked)
+    found = effective(request(), session.coordinates)
+    assert (again.asked.effective, again.asked.last_hash) == (found, "h")
+    assert cache.looks[-1].whole == names_of(SCOPE, request(), found, HOW, strict=False).whole
 
 
 # -- what may answer ---------------------------------------------------------------------------

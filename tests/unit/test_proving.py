@@ -193,6 +193,23 @@ async def test_a_timeline_is_believed_of_the_latest_heartbeat_that_counts() -> N
     assert "w" in bench.cache.marks
 
 
+async def test_heartbeats_of_long_ago_say_nothing_of_the_database() -> None:
+    """A member that lags, or reads again, hears of the timeline before: were that believed,
+    everything would end with each heartbeat, here and there in turn."""
+    now = [1_700_000_000_000]
+    bench = Bench(MemoryCache(now=lambda: now[0]))
+    lagging = Bench(bench.cache)
+    await bench.proven_before()
+    old = [await bench.heard(offset, partition=1, timeline="1") for offset in range(3)]
+    now[0] += 60_000
+    for offset, one in enumerate(old, start=6):
+        await bench.applied([await bench.heard(offset, timeline="2")])
+        await bench.cache.found("w")
+        await lagging.applied([one])
+        await bench.applied([await bench.heard(offset, timeline="2")])
+        assert "w" in bench.cache.marks
+
+
 async def test_what_was_ended_on_a_deposed_server_proves_nothing() -> None:
     bench = Bench()
     await bench.proven_before()

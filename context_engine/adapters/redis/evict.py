@@ -51,6 +51,8 @@ class Eviction:
         aside, count, at = f"{index}:{secrets.token_hex(8)}", 0, 0
         try:
             await self._ask(("RENAME", index, aside))
+        except Moving:
+            return await self._popped_empty(index)
         except Unavailable as error:
             if "no such key" not in error.message:
                 raise
@@ -59,6 +61,15 @@ class Eviction:
             count += await self._unlink(name.decode() for name in names)
             at += SLICE
         await self._ask(("UNLINK", aside))
+        return count
+
+    async def _popped_empty(self, index: str) -> int:
+        """Of an index that cannot be put aside: while its slot moves between two servers of a
+        cluster, a command of two names, of which one is new, finds no place for as long as that
+        takes."""
+        count = 0
+        while names := (await self._popped(index))[::2]:
+            count += await self._unlink(name.decode() for name in names)
         return count
 
     async def _popped(self, index: str) -> Reply:

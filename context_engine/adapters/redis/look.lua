@@ -5,7 +5,8 @@
 -- ARGV: life of the marks in ms, then for each look: '1' to read entries, coordinates to keep
 --       in the session or '', seconds, '1' where its names assume that the session keeps nothing
 --       but those coordinates: where it does, no entry is read; the life of a lead in ms, to take
---       it where the whole is read and not there, or 0.
+--       it where the whole is read and not there, or 0; at last who looks: a lead of theirs is
+--       theirs again, since a reply that was lost on the way told nobody.
 -- A denial, which has no hash, keeps no session: its coordinates were refused.
 -- Returns {reign, now, epoch or nil where there are no marks, clock, and for each look
 -- {the session's coordinates or nil, its context hash, 1 where the lead was taken and -1 where
@@ -44,8 +45,9 @@ for look = 0, (#KEYS - 1) / 5 - 1 do
         found = {found[1], found[2], 0, 2, payload, built, expires, hash, tags}
       end
       if ARGV[arg + 5] ~= '0' then
-        local taken = redis.call('SET', KEYS[key + 5], '', 'NX', 'PX', ARGV[arg + 5])
-        found[3] = taken and 1 or -1
+        local lead, who = KEYS[key + 5], ARGV[#ARGV]
+        local taken = redis.call('SET', lead, who, 'NX', 'PX', ARGV[arg + 5])
+        found[3] = (taken or redis.pcall('GET', lead) == who) and 1 or -1
       end
     end
   end

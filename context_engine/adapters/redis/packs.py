@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from secrets import token_hex
 from typing import Final
 
 from context_engine import keys
@@ -56,6 +57,7 @@ class Looks:
 
     def __init__(self, life_ms: int) -> None:
         self._life_ms = life_ms
+        self._who = token_hex(8)
 
     def command(self, items: Sequence[Look]) -> Command:
         marks = keys.marks_name(items[0].scope.workspace_id)
@@ -66,7 +68,7 @@ class Looks:
             names.append(keys.lead_name(look.whole))
             args += ("0" if look.skip_entries else "1", kept or b"", look.session_seconds)
             args += ("1" if look.assumed else "0", LEAD_MS if look.lead else 0)
-        return call("look", names, args)
+        return call("look", names, [*args, self._who])
 
     def answers(self, _: Sequence[Look], reply: Reply) -> Sequence[Seen]:
         server, now, epoch, clock, *each = reply

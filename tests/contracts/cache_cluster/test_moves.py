@@ -101,6 +101,22 @@ async def test_in_the_midst_of_a_move_a_look_is_typed_and_an_eviction_ends(
     assert await is_hit(store, workspace)
 
 
+async def test_an_index_of_many_names_is_emptied_in_the_midst_of_a_move(
+    store: RedisStore, cluster: Cluster, workspace: str, move: Move
+) -> None:
+    """It cannot be put aside then: the consumer would wait for the end of the move with every
+    eviction and every position."""
+    index = keys.index_name(workspace, TABLE)
+    names = {whole_name(ann(workspace), f"many-{number}"): 0 for number in range(1_250)}
+    await cluster.clients[0].zadd(index, names)
+    await move.begin()
+    evicted = await store.cache.evict(workspace, frozenset({TABLE}))
+    assert evicted.scope_keys == (ann(workspace).key,)
+    assert not await store.has(index)
+    await move.carry()
+    await move.end()
+
+
 async def test_a_server_that_knows_no_script_is_asked_in_the_midst_of_a_move(
     store: RedisStore, cluster: Cluster, workspace: str, move: Move
 ) -> None:

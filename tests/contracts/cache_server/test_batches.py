@@ -118,3 +118,19 @@ async def test_many_names_under_one_tag_are_all_unlinked(store: RedisStore) -> N
     assert (evicted.count, evicted.scope_keys) == (1_250, (ANN.key,))
     assert await store.redis.keys("*whole:*") == []
     assert await store.redis.keys(keys.index_name(WORKSPACE, TABLE) + "*") == []
+
+
+async def test_a_lead_that_nobody_was_told_of_is_taken_again(store: RedisStore) -> None:
+    """The reply was lost, or whoever asked stopped waiting: in that process it holds nobody up.
+    In another it lapses."""
+    await store.moment(ANN)
+    look = Look(ANN, whole_name(ANN, "led"), surface_name(ANN), lead=True)
+    gone = asyncio.create_task(store.cache.look(look))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await asyncio.gather(gone, return_exceptions=True)
+    seen = await store.cache.look(look)
+    assert (seen.leads, seen.led) == (True, False)
+    async with RedisCache(store.url, settings()) as other:
+        seen = await other.look(look)
+    assert (seen.leads, seen.led) == (False, True)
