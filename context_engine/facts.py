@@ -15,6 +15,8 @@ from context_engine.models.sections import Role
 
 UNREADABLE: Final = "unreadable"
 """Stands for a stored rule that is no JSON that can be held; no grammar knows it."""
+TABLE_CHARS: Final = 16_384
+"""Characters of what is told of one table, most often: what is more weighs as several tables."""
 NOWHERE: Final = (("", ""),)
 """Stands for the `reads` of a field that cannot be read. Nothing is there, so it is hidden."""
 
@@ -136,14 +138,17 @@ class ReadTables(tuple[TableFacts, ...]):
     """Tables as one text told them. Of equal digests they are equal; any other tuple has none."""
 
     digest: str
+    weight: int
+    """For how many tables of usual size they stand in memory."""
     made: dict[object, object]
     """What was made of this very object, kept as long as it is."""
 
     @classmethod
-    def of(cls, tables: tuple[TableFacts, ...], digest: str) -> ReadTables:
-        """`tables`, told by a text with this digest."""
+    def of(cls, tables: tuple[TableFacts, ...], digest: str, *, chars: int = 0) -> ReadTables:
+        """`tables`, told by a text with this digest, of so many characters."""
         made = cls(tables)
         made.digest, made.made = digest, {}
+        made.weight = max(len(tables), chars // TABLE_CHARS)
         return made
 
 

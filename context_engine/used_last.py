@@ -27,9 +27,11 @@ class UsedLast(Generic[V]):
 
     def keep(self, key: str, value: V, weight: int, *, most: int) -> None:
         """In the place of what had this key. What then weighs more than `most` together loses
-        what was not used for longest, `value` itself where it alone is too much."""
+        what was not used for longest. What alone weighs more is not kept, and costs no other."""
         with self._lock:
             self._drop(key)
+            if weight > most:
+                return
             self._kept[key] = value, weight
             self._weight += weight
             while self._weight > most:

@@ -21,6 +21,9 @@ from context_engine.used_last import UsedLast
 
 MOST_TABLES = 512
 """Tables of all decisions that are kept, at some 25 to 40 kB each: those used last."""
+VALUE_CHARS = 10_000
+"""Characters of what rules found of the user that weigh as much as a table: they stand in the
+decision, and once more in the statement of its counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +53,20 @@ class Decisions:
             return kept.scope
         scope = decide()
         made = _Decision(scope, run.now, run.until)
-        self._kept.keep(key, made, len(run.facts.tables) + 1, most=MOST_TABLES)
+        self._kept.keep(key, made, _weight(run), most=MOST_TABLES)
         return scope
 
     def forget(self) -> None:
         """All of them: what comes next is decided anew."""
         self._kept.forget()
+
+
+def _weight(run: Run) -> int:
+    """In tables, one for what is decided beside them."""
+    tables = run.facts.tables
+    found = sum(len(repr(values)) for values in run.attributes.values())
+    told = tables.weight if isinstance(tables, ReadTables) else len(tables)
+    return told + found // VALUE_CHARS + 1
 
 
 def _all_of(run: Run) -> str | None:

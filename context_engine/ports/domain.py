@@ -31,7 +31,8 @@ class Counts:
     task_title_visible: bool = True
     """Whether it is by a way that shows its primary field."""
     passing: bool = False
-    """A count is missing for a reason that passes: cached for 5 s at most."""
+    """A count is missing, or what rules ask of the user, for a reason that passes: cached for 5 s
+    at most."""
 
 
 class DomainReads(Protocol):

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine import emails
 from context_engine.adapters.sql import tables as t
-from context_engine.adapters.sql.attributes import MOST, attributes
+from context_engine.adapters.sql.attributes import LONGEST, MOST, attributes
 from context_engine.adapters.sql.driver import InTransaction, driver_of
 from context_engine.facts import UserFacts
 from context_engine.policy import AttrLookup
@@ -135,6 +135,15 @@ async def test_too_many_values_are_left_out(world: World, database: AsyncEngine)
     found = await said(world, LOOKUP, many)
     assert (len(found[LOOKUP]), found[many]) == (MOST, ("u1",))
     await rows(world, {"key": ["u1"], "said": ["more", "v1"]})
+    assert await said(world, LOOKUP, many) == {many: ("u1",)}
+
+
+async def test_a_value_that_is_too_long_is_left_out(world: World) -> None:
+    """All of a lookup are held in memory, for every user who asks: a cell may be a book."""
+    many = AttrLookup(table="staff", key_field="key", value_field="key")
+    await rows(world, {"key": "u1", "said": "x" * (LONGEST - 2)})  # with its quotes
+    assert [len(str(one)) for one in (await said(world))[LOOKUP]] == [LONGEST - 2]
+    await rows(world, {"key": ["u1"], "said": "x" * (LONGEST - 1)})
     assert await said(world, LOOKUP, many) == {many: ("u1",)}
 
 

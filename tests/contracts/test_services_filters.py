@@ -112,3 +112,12 @@ async def test_by_the_grant_on_a_view_alone_no_filter_is_told(services: DomainSe
     shape = await services.tables.show(NED, "w", "tbl")
     assert [view.facts.id for view in shape.table.views] == ["restricted"]
     assert shape.filters == {}
+
+
+@pytest.mark.usefixtures("views")
+async def test_what_is_told_is_the_readers_own(services: DomainServices) -> None:
+    """Whoever changes it changes no filter that is kept, and so no boundary."""
+    told = (await services.tables.show(ANA, "w", "tbl")).filters["restricted"]
+    assert isinstance(told, dict)
+    told.clear()
+    assert (await services.tables.show(ANA, "w", "tbl")).filters["restricted"] == HIGH

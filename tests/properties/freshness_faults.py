@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -44,9 +45,9 @@ class StampsAtFill(Faulty):
 
 class DeletesInPlaceOfMarking(Faulty):
     class kind(MemoryCache):
-        async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+        async def mark(self, workspace_id: str, tags: frozenset[Tag], **how: Any) -> Marked:
             await self.evict(workspace_id, tags)
-            return await super().mark(workspace_id, frozenset(), create=create)
+            return await super().mark(workspace_id, frozenset(), **how)
 
 
 class HasNoEpoch(Faulty):

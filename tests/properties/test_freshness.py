@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from context_engine import flights, liveness
 from context_engine.adapters.redis import liveness as redis_liveness
 from context_engine.adapters.sql.engine import create_engine
-from context_engine.adapters.sql.services.writing import Writer
+from context_engine.adapters.sql.services.marking import Marking
 from context_engine.settings import Settings
 from tests.properties.freshness import ways
 from tests.properties.freshness.faults import FAULTS
@@ -106,7 +106,7 @@ def stepped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
     structlog.configure(wrapper_class=silent)
     monkeypatch.setattr(flights, "Flight", Watched)
-    monkeypatch.setattr(Writer, "_marked", ways.marked)
+    monkeypatch.setattr(Marking, "done", ways.done)
     monkeypatch.setattr(heartbeat, "LOOK_SECONDS", 0)
     yield
     structlog.reset_defaults()

@@ -42,7 +42,7 @@ PUBLISHED_SECONDS = 60.0
 class Dies:
     """A marker of services that die before they mark."""
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
+    async def mark(self, workspace_id: str, tags: frozenset[Tag], **_: object) -> Marked:
         raise Unavailable("cache", "died before it marked")
 
 
@@ -68,7 +68,7 @@ class Soak:
             watching(settings, None) as seen,
             ContextClient(settings) as client,
         ):
-            dying = DomainServices(parts.database, Dies(), mark_seconds=0.01, ids_as_given=True)
+            dying = DomainServices(parts.database, Dies(), enforce_seconds=0.01, ids_as_given=True)
             auditor = Auditor(settings, parts.domain, seen)
             audit = asyncio.create_task(self._audit(auditor, seen))
             async with asyncio.TaskGroup() as work:

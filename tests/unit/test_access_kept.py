@@ -178,6 +178,18 @@ def test_as_many_tables_are_kept_as_are_allowed(monkeypatch: pytest.MonkeyPatch)
     assert decide(many[2]) is not decide(many[2])
 
 
+def test_what_was_found_of_a_user_takes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision holds it: ten thousand values are megabytes. What is too much costs no other."""
+    kept.DECISIONS.forget()
+    monkeypatch.setattr(kept, "MOST_TABLES", 8)
+    first = decide(PLAIN)
+    found = {LOOKUP: tuple(f"a value of this user: {n}" for n in range(10_000))}
+    assert decide(PLAIN, attributes=found) is not decide(PLAIN, attributes=found)
+    assert decide(PLAIN) is first
+    monkeypatch.setattr(kept, "MOST_TABLES", 64)
+    assert decide(PLAIN, attributes=found) is decide(PLAIN, attributes=found)
+
+
 def test_a_decision_in_the_place_of_one_that_ended_takes_its_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from context_engine.adapters.sql import stored
+from context_engine.facts import TABLE_CHARS
 
 
 def text(**more: Any) -> str:
@@ -57,3 +58,14 @@ def test_as_many_tables_are_kept_as_are_allowed(monkeypatch: pytest.MonkeyPatch)
     assert stored.tables(text(id="2")) is not two
     monkeypatch.setattr(stored, "MOST_TABLES", 1)
     assert stored.tables(text(id="4")) is not stored.tables(text(id="4"))
+
+
+def test_a_long_text_takes_the_room_of_many_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept is bounded in memory, whatever a table is said to have."""
+    monkeypatch.setattr(stored, "MOST_TABLES", 8)
+    one, long = stored.tables(text(id="1")), text(id="2", name="x" * 6 * TABLE_CHARS)
+    assert stored.tables(long) is stored.tables(long)
+    assert stored.tables(text(id="1")) is not one
+    endless = text(id="3", name="x" * 8 * TABLE_CHARS)
+    assert stored.tables(endless) is not stored.tables(endless)
+    assert stored.tables(text(id="1")) is stored.tables(text(id="1"))

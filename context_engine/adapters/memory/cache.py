@@ -69,6 +69,11 @@ class Stored:
     ended_after: int | None = None
     """Of a denial: the clock of the answer whose place it takes, itself or after other denials."""
 
+    @property
+    def silent(self) -> bool:
+        """A denial in nobody's place: what does not end it may not tell of it."""
+        return self.entry.quiet and self.ended_after is None
+
 
 @dataclass(slots=True)
 class StoredSession:
@@ -217,7 +222,8 @@ class MemoryCache:
         self._shed()
         before = self.entries.get(entry.name) if entry.quiet else None
         ended_after = None
-        if before is not None and (before.epoch, before.reign) == (moment.epoch, moment.reign):
+        known = before is not None and (before.epoch, before.reign) == (moment.epoch, moment.reign)
+        if before is not None and known and not before.silent:
             ended_after = before.clock if before.ended_after is None else before.ended_after
         stored = Stored(entry, moment.epoch, moment.reign, entry.clock, ended_after)
         self.entries[entry.name] = stored
@@ -322,6 +328,13 @@ class MemoryCache:
     def _unlink(self, indexes: Iterable[str]) -> Evicted:
         members = [m for index in indexes for m in self._indexes.pop(index, {})]
         found = dict(sorted(map(keys.unquiet, members)))
+        for name, aloud in list(found.items()):
+            stored = self.entries.get(name)
+            if aloud and stored is not None and stored.silent:
+                if keys.quietly(name) in members:
+                    found[name] = False
+                else:
+                    del found[name]  # of an answer that was told to have ended before
         dropped = [name for name in found if self._drop(name)]
         gone = [name for name in dropped if found[name]]
         said = (name for name, aloud in found.items() if aloud)

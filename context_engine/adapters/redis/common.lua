@@ -46,7 +46,7 @@ local function marked_after(marks, tags, clock)
 end
 
 -- An entry's fields: e(poch) r(eign) c(lock) x(expiry) n(ame) b(uilt) h(ash) p(ayload) t(ags), and
--- of a denial a(fter), the clock of the answer whose place it takes.
+-- of a denial a(fter), the clock of the answer whose place it takes, or '-' where that is nobody's.
 -- Returns hash, payload, built and expiry, proven fresh, or nil.
 local function proven(marks, name, epoch, server, clock, now)
   local entry = redis.call('HMGET', name, 'e', 'r', 'n', 'x', 'c', 'b', 'h', 'p')

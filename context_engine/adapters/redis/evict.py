@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from context_engine import keys
+from context_engine.adapters.redis import packs
 from context_engine.adapters.redis.batch import Command, Reply
 from context_engine.adapters.redis.link import Foreign, Moving
 from context_engine.errors import Unavailable
@@ -69,24 +70,37 @@ class Eviction:
 
     async def _unlink(self, members: Iterable[str]) -> int:
         """How many there were of those that are told of."""
-        # Sorted: what is both, an answer in the place of a denial, is told of.
-        found = dict(sorted(map(keys.unquiet, members)))
-        told = [name for name, aloud in found.items() if aloud]
-        quiet = [name for name, aloud in found.items() if not aloud]
-        counts, _ = await asyncio.gather(self._unlinked(told), self._unlinked(quiet))
-        for name in told:
-            self._announce(name)
-        return counts
+        found = dict.fromkeys(map(keys.unquiet, members))
+        told = [name for name, aloud in found if aloud]
+        count = 0
+        for name, one in zip(told, await self._sliced(self._dropped, told), strict=True):
+            count += max(one, 0)
+            if one >= 0:
+                self._announce(name)
+        # After those: what is both, an answer in the place of a denial, is told of.
+        await self._sliced(self._unlinked, [name for name, aloud in found if not aloud])
+        return count
 
-    async def _unlinked(self, names: Sequence[str]) -> int:
+    async def _sliced(
+        self, act: Callable[[Sequence[str]], Awaitable[Sequence[int]]], names: Sequence[str]
+    ) -> list[int]:
         slices = [names[at : at + SLICE] for at in range(0, len(names), SLICE)]
-        return sum(await asyncio.gather(*map(self._unlinked_at_once, slices)))
+        return [one for found in await asyncio.gather(*map(act, slices)) for one in found]
 
-    async def _unlinked_at_once(self, names: Sequence[str]) -> int:
+    async def _dropped(self, names: Sequence[str]) -> Sequence[int]:
         try:
-            return int(await self._ask(("UNLINK", *names)))
+            found: list[int] = await self._ask(packs.call("drop", names, ()))
         except Moving:
-            return sum(await asyncio.gather(*(self._ask(("UNLINK", name)) for name in names)))
+            each = await asyncio.gather(*(self._ask(packs.call("drop", (n,), ())) for n in names))
+            return [one for (one,) in each]
+        return found
+
+    async def _unlinked(self, names: Sequence[str]) -> Sequence[int]:
+        try:
+            await self._ask(("UNLINK", *names))
+        except Moving:
+            await asyncio.gather(*(self._ask(("UNLINK", name)) for name in names))
+        return ()
 
     def _announce(self, name: str) -> None:
         scope = keys.scope_key_in(name)

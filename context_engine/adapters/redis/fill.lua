@@ -71,13 +71,13 @@ for entry = 1, entries do
     local arg, name = ENTRY + (entry - 1) * FIELDS, KEYS[4 + entry]
     if group[entry] == 'q' then
       local before = redis.call('HMGET', name, 'e', 'r', 'c', 'a')
-      if before[1] == epoch and before[2] == server then
+      if before[1] == epoch and before[2] == server and before[4] ~= '-' then
         ended_after[entry] = tonumber(before[4] or '') or tonumber(before[3])
       end
     end
     redis.call('HSET', name, 'n', name, 'e', epoch, 'r', server, 'c', ARGV[arg + 2],
       'b', ARGV[arg + 3], 'x', ARGV[arg + 4], 'h', ARGV[arg + 5], 'p', ARGV[arg + 6],
-      't', ARGV[arg + 7], 'a', ended_after[entry] or '')
+      't', ARGV[arg + 7], 'a', ended_after[entry] or (group[entry] == 'q' and '-' or ''))
     redis.call('PEXPIREAT', name, ARGV[arg + 4])
     if group[entry] == 'm' then
       redis.call('ZADD', sessions, ARGV[arg + 4], name)

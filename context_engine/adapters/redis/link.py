@@ -34,6 +34,7 @@ ScriptName = Literal[
     "fill",
     "mark",
     "found",
+    "drop",
     "forget",
     "begin",
     "memory",

@@ -19,6 +19,9 @@ MOST = 10_000
 """Most values of one lookup. With more it is left out, and what asks for it denies."""
 DIGITS = 1_000
 """Longest whole number, in digits."""
+LONGEST = 2_000
+"""Longest value as JSON, in characters. Ids and choices are far less; all values of a lookup are
+held in memory, in every decision that asks for it."""
 
 
 async def attributes(
@@ -28,7 +31,8 @@ async def attributes(
     or as a list contains, the id of `user` or an address that is the user's own.
 
     No policy of those tables is asked. A lookup is left out where its table or a field is not in
-    the workspace, and where it has too many values or one that JSON here cannot hold exactly.
+    the workspace, and where it has too many values, or one that is too long or that JSON here
+    cannot hold exactly.
     """
     wanted = list(dict.fromkeys(lookups))
     named: list[JsonValue] = [
@@ -45,8 +49,8 @@ async def attributes(
 
 def _values(texts: list[str]) -> tuple[JsonValue, ...] | None:
     """The values that `texts` spell as JSON, in one order whatever the server's plan: who sees
-    what is told apart by them. None where they are too many or not exact."""
-    if len(texts) > MOST:
+    what is told apart by them. None where they are too many, too long or not exact."""
+    if len(texts) > MOST or any(len(text) > LONGEST for text in texts):
         return None
     try:
         return tuple(map(_value, sorted(texts)))
@@ -96,16 +100,18 @@ def _items(cell: str) -> str:
 
 _ROWS = "records.table_id = l.table_id AND records.deleted_at IS NULL"
 _VALUES = f"{_items('records.cells -> l.value_field')} AS value(v)"
+_TEXT = f"left(value.v::text, {LONGEST + 1})"
+"""One more than the longest: that tells."""
 _FULL = "jsonb_typeof(value.v) <> 'null'"
 _BY_ID = f"""
-        SELECT value.v::text AS value FROM records, {_VALUES}
+        SELECT {_TEXT} AS value FROM records, {_VALUES}
         WHERE {_ROWS} AND {_FULL} AND records.cells @> ANY(ARRAY[
             jsonb_build_object(l.key_field, CAST($3 AS text)),
             jsonb_build_object(l.key_field, jsonb_build_array(CAST($3 AS text)))])"""  # noqa: S608
 _HOLDS = 'strpos(lower((records.cells -> l.key_field)::text COLLATE "C"), CAST($5 AS text)) > 0'
 """Cheap, and true of every cell that has the address: it is in the JSON as JSON writes it."""
 _BY_ADDRESS = f"""
-        SELECT value.v::text
+        SELECT {_TEXT}
         FROM records, {_items("records.cells -> l.key_field")} AS key(v), {_VALUES}
         WHERE CAST($4 AS text) IS NOT NULL AND {_ROWS} AND {_HOLDS} AND {_FULL}
             AND jsonb_typeof(key.v) = 'string'

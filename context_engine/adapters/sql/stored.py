@@ -146,6 +146,6 @@ def tables(text: str) -> ReadTables:
     digest = sha256(text.encode()).hexdigest()
     kept = TOLD.get(digest)
     if kept is None:
-        kept = ReadTables.of(_tables.validate_json(text), digest)
-        TOLD.keep(digest, kept, len(kept) + 1, most=MOST_TABLES)
+        kept = ReadTables.of(_tables.validate_json(text), digest, chars=len(text))
+        TOLD.keep(digest, kept, kept.weight + 1, most=MOST_TABLES)
     return kept

@@ -271,3 +271,17 @@ async def test_eviction_names_a_thousand_scopes_and_says_that_there_are_more(sto
     assert evicted.truncated
     assert set(evicted.scope_keys) < {who.key for who in everyone}
     assert (await store.look(everyone[0])).whole is None
+
+
+async def test_what_a_denial_does_not_depend_on_tells_nothing_of_its_user(store: Store) -> None:
+    """Although the answer before it did: once that was told to have ended, all is quiet."""
+    before = await store.moment(ANN)
+    answer = entry(whole_name(ANN), before, TABLE, OTHER_TABLE)
+    assert await store.cache.fill(before, [answer], None)
+    await store.cache.mark(WORKSPACE, frozenset({TABLE}), create=False)
+    assert (await store.cache.evict(WORKSPACE, frozenset({TABLE}))).scope_keys == (ANN.key,)
+    after = await store.moment(ANN)
+    denied = entry(whole_name(ANN), after, TABLE, quiet=True)
+    assert await store.cache.fill(after, [denied], None)
+    evicted = await store.cache.evict(WORKSPACE, frozenset({OTHER_TABLE}))
+    assert (evicted.count, evicted.scope_keys) == (0, ())

@@ -99,7 +99,7 @@ def a_change_without_its_tag(patch: pytest.MonkeyPatch) -> None:
     def touched(change: AnyChange) -> frozenset[Tag]:
         return frozenset() if isinstance(change, GrantChanged) else real(change)
 
-    for place in ("invalidation", "adapters.sql.services.writing"):
+    for place in ("invalidation", "adapters.sql.services.marking"):
         patch.setattr(f"context_engine.{place}.tags_touched", touched)
 
 

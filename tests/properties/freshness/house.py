@@ -110,7 +110,7 @@ class House:
             for role in ROLES
         }
         self.services = DomainServices(
-            self.database, self.caches["writer"], mark_seconds=MARK_SECONDS, ids_as_given=True
+            self.database, self.caches["writer"], enforce_seconds=MARK_SECONDS, ids_as_given=True
         )
         self.outbox = Outbox(SqlOutbox(self.database))
         self.relay = Relay(self.outbox, self.pipe, self.topics)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from context_engine.adapters.sql.services import Token
-from context_engine.adapters.sql.services.writing import Writer
-from context_engine.changes import AnyChange
+from context_engine.adapters.sql.services.marking import Marking
 from context_engine.errors import Unavailable
 from context_engine.keys import Scope, Tag
 from context_engine.ports import (
@@ -28,6 +27,7 @@ from context_engine.ports import (
     Place,
     Proofs,
     Pulse,
+    Reign,
     Seen,
     SessionRecord,
     SessionWrite,
@@ -92,8 +92,8 @@ class Cache:
     async def release(self, whole: str) -> None:
         await self.way.take(lambda: self.inner.release(whole))
 
-    async def mark(self, workspace_id: str, tags: frozenset[Tag], *, create: bool) -> Marked:
-        return await self.way.take(lambda: self.inner.mark(workspace_id, tags, create=create))
+    async def mark(self, workspace_id: str, tags: frozenset[Tag], **how: Any) -> Marked:
+        return await self.way.take(lambda: self.inner.mark(workspace_id, tags, **how))
 
     async def mark_many(self, changes: Sequence[tuple[str, frozenset[Tag]]]) -> Sequence[Marked]:
         if not changes:
@@ -106,9 +106,9 @@ class Cache:
     async def forget(self, workspace_id: str) -> None:
         await self.way.take(lambda: self.inner.forget(workspace_id))
 
-    async def forget_everything(self) -> None:
+    async def forget_everything(self) -> frozenset[Reign]:
         await stop("before its marks")
-        await self.way.take(self.inner.forget_everything)
+        return await self.way.take(self.inner.forget_everything)
 
     async def evict(self, workspace_id: str, tags: frozenset[Tag]) -> Evicted:
         evicted = await self.way.take(lambda: self.inner.evict(workspace_id, tags))
@@ -122,16 +122,16 @@ class Cache:
         await self.way.take(self.inner.ping)
 
 
-async def marked(self: Writer, changes: list[AnyChange]) -> tuple[Token, ...]:
-    """In place of `Writer._marked`: a writer that stands there has not begun to mark, which has a
+async def done(self: Marking, *of: Any) -> tuple[Token, ...]:
+    """In place of `Marking.done`: a writer that stands there has not begun to mark, which has a
     bound in time."""
     await stop("after the commit")
-    tokens = await MARKED(self, changes)
+    tokens = await DONE(self, *of)
     await stop("before the acknowledgement")
     return tokens
 
 
-MARKED = Writer._marked
+DONE = Marking.done
 
 
 class Proving:
@@ -149,6 +149,9 @@ class Proving:
     async def renew(self, beats: Sequence[Beat], vocabulary: str) -> None:
         await stop("before the proof")
         await self._way.take(lambda: self._inner.renew(beats, vocabulary))
+
+    async def begin(self, timeline: str) -> frozenset[Reign]:
+        return await self._way.take(lambda: self._inner.begin(timeline))
 
     async def proofs(self, places: Sequence[Place]) -> Proofs:
         return await self._way.take(lambda: self._inner.proofs(places))

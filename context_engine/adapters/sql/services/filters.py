@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 
 from pydantic import JsonValue
 
@@ -37,7 +38,7 @@ async def told(tx: Transaction, workspace_id: str, table: VisibleTable) -> Mappi
     seen = [table, *(await rights.tables_of(tx, workspace_id, sorted(others)) if others else ())]
     sight = {one.id: COLUMNS.union(field.id for field in one.fields) for one in seen}
     return {
-        view.facts.id: view.facts.filter
+        view.facts.id: deepcopy(view.facts.filter)  # the facts are kept, for every request
         for view in mine
         if view.facts.id in reads and all(_seen(ref, sight) for ref in reads[view.facts.id])
     }
