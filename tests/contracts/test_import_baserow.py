@@ -234,7 +234,7 @@ async def test_one_change_stands_for_the_whole_workspace(
     kinds = [type(change) for change in imported.written.changes]
     assert kinds == [MemberChanged, WorkspaceChanged]
     assert imported.written.marked
-    marker = services.imports._writer._cache
+    marker = services.imports._writer._marking._cache
     assert isinstance(marker, RecordingMarker)
     assert [(id, WORKSPACE in tags) for id, tags, _ in marker.calls] == [(made.id, True)]
     assert marker.committed == [2]

@@ -13,7 +13,7 @@ from workers.cli.shared import camel, console, show_json, stderr
 from workers.cli.terminal import PLAIN
 
 if TYPE_CHECKING:
-    from context_engine.adapters.sql.services import DomainServices, Written
+    from context_engine.adapters.sql.services import DomainServices, Token, Written
     from context_engine.models.base import JsonObject
 
 UNMARKED = """\
@@ -128,7 +128,14 @@ def _as_json(one: Written, stood: Stood | None, replaces: Replaces | None) -> di
         "version": one.version,
         "marked": one.marked,
         "afterTokens": list(one.after),
-        "tokens": [camel(token) for token in one.tokens],
+        "tokens": [_as_data(token) for token in one.tokens],
         # Their ids say what they were about; more of them may be out of the actor's sight.
         "changes": [change.model_dump(mode="json", include=TOLD) for change in one.changes],
     }
+
+
+def _as_data(token: Token) -> dict[str, object]:
+    """Without how long its writer waited: by now it has."""
+    told = camel(token)
+    told.pop("waitMs", None)
+    return told
