@@ -113,7 +113,8 @@ class ContextEvicted(Contract):
 
     `tags` are sealed as those of a context are: one in common, and the context is concerned.
     `clock` is the workspace's after the mark; None where nothing of it was cached. Without a
-    `workspace_id` nobody could tell whose the change was: every context is concerned.
+    `workspace_id` nobody could tell whose the change was: every context is concerned. `count` and
+    `scope_keys` tell of what was still there: less where it is announced again after a fault.
     """
 
     workspace_id: Id | None
