@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -79,6 +81,11 @@ class Store(ABC):
 
     cache: ContextCache
     liveness: LivenessStore
+
+    @asynccontextmanager
+    async def elsewhere(self) -> AsyncIterator[ContextCache]:
+        """The cache as another process has it."""
+        yield self.cache
 
     async def look(self, who: Scope, answer: str = "a", session: bytes | None = None) -> Seen:
         look = Look(who, whole_name(who, answer), surface_name(who, answer), session=session)
@@ -172,8 +179,14 @@ class RedisStore(Store):
         self.url = url
         client = RedisCluster if more.get("redis_cluster") else Redis
         self.redis = client.from_url(url, protocol=2)
-        self.cache: RedisCache = RedisCache(url, settings(**more))
+        self._settings = settings(**more)
+        self.cache: RedisCache = RedisCache(url, self._settings)
         self.liveness = self.cache.liveness
+
+    @asynccontextmanager
+    async def elsewhere(self) -> AsyncIterator[ContextCache]:
+        async with RedisCache(self.url, self._settings) as cache:
+            yield cache
 
     async def close(self) -> None:
         await self.cache.close()

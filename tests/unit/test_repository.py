@@ -70,23 +70,26 @@ def test_what_was_passing_is_said_once() -> None:
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("assumed", [False, True])
 async def test_a_look_asks_for_its_names_and_keeps_the_session(fresh: bool, assumed: bool) -> None:
-    """For as long as sessions live; `fresh` reads no entry, whatever the names assume."""
+    """For as long as sessions live; `fresh` reads no entry, whatever the names assume. It takes the
+    lead where that is asked for."""
     cache = ScriptedCache([seen(whole=stored())])
     repository, _ = over(cache, session=timedelta(hours=2))
     remarks = Remarks()
-    found = await repository.look(NAMES, EFFECTIVE, remarks, fresh=fresh, assumed=assumed)
+    found = await repository.look(
+        NAMES, EFFECTIVE, remarks, fresh=fresh, assumed=assumed, lead=not assumed
+    )
     [look] = cache.looks
     assert found is cache.finds[0]
     assert (look.scope, look.whole, look.surface) == (SCOPE, NAMES.whole, NAMES.surface)
     assert (look.session, look.session_seconds) == (kept(AT), 7_200)
-    assert (look.skip_entries, look.assumed) == (fresh, assumed)
+    assert (look.skip_entries, look.assumed, look.lead) == (fresh, assumed, not assumed)
     assert remarks.said == []
 
 
 async def test_who_has_no_session_keeps_none() -> None:
     cache = ScriptedCache()
     names = Names(NOBODY, NAMES.whole, NAMES.surface)
-    await over(cache)[0].look(names, EFFECTIVE, Remarks(), fresh=False, assumed=True)
+    await over(cache)[0].look(names, EFFECTIVE, Remarks(), fresh=False, assumed=True, lead=False)
     assert cache.looks[0].session is None
     assert cache.looks[0].session_seconds == 86_400
 
@@ -94,7 +97,8 @@ async def test_who_has_no_session_keeps_none() -> None:
 async def test_a_cache_that_is_away_finds_nothing_and_is_owned_up_to() -> None:
     repository, _ = over(ScriptedCache(away=True))
     remarks = Remarks()
-    assert await repository.look(NAMES, EFFECTIVE, remarks, fresh=False, assumed=True) is None
+    found = await repository.look(NAMES, EFFECTIVE, remarks, fresh=False, assumed=True, lead=True)
+    assert found is None
     assert (remarks.said, remarks.bypassed) == (["cache away while reading: redis"], False)
 
 
