@@ -25,7 +25,7 @@ TESTS = Path(__file__).parent
 # An example's time says how busy the machine is, not whether the property holds.
 hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
-MARKERS = ("unit", "contracts", "properties", "e2e")
+MARKERS = ("unit", "contracts", "properties", "e2e", "faults")
 REDIS_DATABASE_OF_FIXTURE = 1
 """`redis_url` is emptied for each test; workers that outlive a test use the stack's own, 0."""
 

@@ -1,0 +1,208 @@
+"""What was sent, and what became of it: every id is answered, refused, buried or lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic_core import from_json
+
+from context_engine.errors import Unavailable
+from context_engine.settings import Settings
+from events import cloudevents, messages
+from events.records import Position, RawMessage
+from events.tail import Tail
+from events.topics import DEAD_LETTER_SUFFIX, Topics
+
+MARK = "fault-id"
+"""The header that a record of the suite bears, so that its dead letter is known again."""
+
+Kind = Literal["answered", "refused", "dead"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One answer, announcement or dead letter."""
+
+    kind: Kind
+    at_ms: int
+    """When it was sent, by its record."""
+    came: float
+    code: str = ""
+    retryable: bool = False
+
+
+@dataclass(slots=True)
+class Sent:
+    """One id: a request, a change or a poison."""
+
+    id: str
+    asked: float
+    expects: Mapping[str, Any] = field(default_factory=dict)
+    """What the context of the answer must say, by dotted path: nobody else's will do."""
+    place: Position | None = None
+    """Where the broker put it; None until then, and where nobody knows."""
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def has(self, kind: Kind) -> bool:
+        return any(one.kind == kind for one in self.outcomes)
+
+    @property
+    def seconds(self) -> float | None:
+        """Until its first outcome."""
+        return self.outcomes[0].came - self.asked if self.outcomes else None
+
+    @property
+    def duplicates(self) -> int:
+        """Answers, and dead letters, beyond the first of each."""
+        dead = sum(one.kind == "dead" for one in self.outcomes)
+        return max(0, dead - 1) + max(0, len(self.outcomes) - dead - 1)
+
+
+class Ledger:
+    """Reads every reply, announcement and dead letter of a house, beside whoever sends."""
+
+    def __init__(self, settings: Settings, topics: Topics) -> None:
+        self._ready, self._evictions = topics.ready.name, topics.evictions.name
+        read = (topics.build_requests, *topics.changes())
+        names = (self._ready, self._evictions, *(one.dead_letters.name for one in read))
+        largest = topics.ready.max_message_bytes
+        self._tail = Tail(settings.kafka_bootstrap, names, max_bytes=largest)
+        self._reading: asyncio.Task[None] | None = None
+        self.sent: dict[str, Sent] = {}
+        self.open: dict[str, Sent] = {}
+        """Taken by the broker, and nothing has come of it yet; the oldest first."""
+        self.unsure: set[str] = set()
+        """Nobody acknowledged them: they may be on their topic or not."""
+        self.wrong: list[str] = []
+        """Answers that say what another's would, or what cannot be read."""
+        self._early: dict[str, list[Outcome]] = {}
+        """Of domain writes, whose ids their writer learns after the relay has."""
+
+    async def start(self) -> None:
+        await self._tail.start()
+        self._reading = asyncio.create_task(self._read())
+
+    async def stop(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        await self._tail.stop()
+
+    # -- what is sent --
+
+    def ask(self, id: str, **expects: Any) -> Sent:
+        """Notes an id before it is sent: its answer may come before the acknowledgement."""
+        named = {name.replace("__", "."): value for name, value in expects.items()}
+        made = self.sent[id] = Sent(id, time.monotonic(), named)
+        if early := self._early.pop(id, []):
+            made.outcomes += early
+        else:
+            self.open[id] = made
+        return made
+
+    def taken(self, sent: Sent, place: Position | None) -> None:
+        """The broker has it; or, without a place, nobody knows."""
+        sent.place = place
+        if place is None:
+            self.open.pop(sent.id, None)
+            if not sent.outcomes:
+                self.unsure.add(sent.id)
+
+    # -- what comes --
+
+    async def _read(self) -> None:
+        while True:
+            try:
+                for raw in await self._tail.poll():
+                    self._note(raw)
+            except Unavailable:  # the broker is away: a fault under test
+                await asyncio.sleep(0.1)
+
+    def _note(self, raw: RawMessage) -> None:
+        came = time.monotonic()
+        if raw.topic == self._ready:
+            id, outcome = (raw.key or b"").decode(errors="replace"), self._reply(raw, came)
+        elif raw.topic == self._evictions:
+            id = str(from_json(raw.value or b"{}").get("changeId"))
+            outcome = Outcome("answered", raw.timestamp, came)
+        elif raw.topic.endswith(DEAD_LETTER_SUFFIX):
+            headers = dict(raw.headers)
+            id = (headers.get(MARK) or b"").decode(errors="replace")
+            reason = headers.get("kafka_dlt-exception-message") or b""
+            outcome = Outcome("dead", raw.timestamp, came, reason.decode(errors="replace"))
+        if (sent := self.sent.get(id)) is None:
+            self._early.setdefault(id, []).append(outcome)
+            return
+        sent.outcomes.append(outcome)
+        self.open.pop(id, None)
+        self.unsure.discard(id)
+
+    def _reply(self, raw: RawMessage, came: float) -> Outcome:
+        event = cloudevents.decode(raw)
+        said = from_json(event.data)
+        if event.type == messages.READY:
+            self._compare(said)
+            return Outcome("answered", raw.timestamp, came)
+        return Outcome("refused", raw.timestamp, came, said["code"], said["retryable"])
+
+    def _compare(self, said: dict[str, Any]) -> None:
+        sent = self.sent.get(said["requestId"])
+        for path, expected in sent.expects.items() if sent is not None else ():
+            found: Any = said["context"]
+            for step in path.split("."):
+                found = (found or {}).get(step)
+            if found != expected:
+                self.wrong.append(f"{said['requestId']}: {path} is {found!r}, not {expected!r}")
+
+    # -- what it comes to --
+
+    async def settled(self, within: float) -> None:
+        """Until something has come of everything, or the bound is reached."""
+        deadline = time.monotonic() + within
+        while self.open and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+
+    def served(self, since: float, topic: str, partitions: Collection[int]) -> bool:
+        """Whether each of these partitions has answered what was sent to it since then, and
+        nothing that is open has waited for a second."""
+        if self.open and time.monotonic() - next(iter(self.open.values())).asked > 1.0:
+            return False
+        left = set(partitions)
+        for sent in reversed(self.sent.values()):
+            if sent.asked < since or not left:
+                break
+            if sent.place is not None and sent.place.topic == topic and sent.has("answered"):
+                left.discard(sent.place.partition)
+        return not left
+
+    def count(self, kind: Kind) -> int:
+        """Ids of which this came; what was answered in the end was not refused."""
+        if kind == "refused":
+            return sum(one.has("refused") and not one.has("answered") for one in self.sent.values())
+        return sum(one.has(kind) for one in self.sent.values())
+
+    @property
+    def refusals(self) -> dict[str, int]:
+        """How many ids were refused with each code."""
+        found: dict[str, int] = {}
+        for sent in self.sent.values():
+            for code in {one.code for one in sent.outcomes if one.kind == "refused"}:
+                found[code] = found.get(code, 0) + 1
+        return found
+
+    @property
+    def final_refusals(self) -> list[str]:
+        """Ids that were refused for good: trying again would change nothing."""
+        return [
+            sent.id
+            for sent in self.sent.values()
+            if any(one.kind == "refused" and not one.retryable for one in sent.outcomes)
+        ]
+
+    @property
+    def duplicates(self) -> int:
+        return sum(one.duplicates for one in self.sent.values())

@@ -1,0 +1,150 @@
+"""One fault under traffic: what is watched while it lasts, and what is said of it after."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from events.producer import Producer
+from tests.faults.ledger import Ledger
+from tests.faults.offsets import Offsets
+from tests.faults.scene import Scene
+from tests.faults.traffic import Traffic
+
+SETTLE_SECONDS = 60.0
+"""How long the last answers may take once nothing is broken any more."""
+
+
+@dataclass(slots=True)
+class Row:
+    """A line of the table."""
+
+    fault: str
+    sent: int = 0
+    answered: int = 0
+    refused: int = 0
+    dead: int = 0
+    lost: int = 0
+    duplicates: int = 0
+    recovered: float | None = None
+    """Longest time in seconds until all was served again."""
+    ok: bool = False
+    notes: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    """What did not hold."""
+
+    def json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+REPORT: list[Row] = []
+"""Of this session, in the order run."""
+
+
+@dataclass(slots=True)
+class Run:
+    """Traffic over a scene, with its ledger and the groups' offsets."""
+
+    scene: Scene
+    row: Row
+    ledger: Ledger
+    offsets: Offsets
+    traffic: Traffic
+    final_refusals: int | None = 0
+    """How many may be refused for good; None for any number."""
+
+    def check(self, holds: bool, words: str) -> None:
+        """Notes what does not hold; the rest is looked at all the same."""
+        if not holds:
+            self.row.broken.append(words)
+
+    def note(self, words: str) -> None:
+        self.row.notes.append(words)
+
+    async def recovers(self, since: float, within: float) -> float:
+        """Waits until every partition has answered what was sent since then, and nothing is
+        late; the seconds it took, which are to be `within`."""
+        requests = self.scene.topics.build_requests
+        everywhere = range(requests.partitions)
+        while not self.ledger.served(since, requests.name, everywhere):
+            if time.monotonic() - since > 3 * within + 30:
+                self.check(False, f"not served again within {3 * within + 30:.0f} s")
+                break
+            await asyncio.sleep(0.05)
+        took = time.monotonic() - since
+        self.row.recovered = round(max(self.row.recovered or 0.0, took), 1)
+        self.check(took <= within, f"served again after {took:.1f} s, not {within:g} s")
+        return took
+
+    def close(self) -> None:
+        """Accounts for every id."""
+        ledger, row = self.ledger, self.row
+        row.sent = len(ledger.sent) - len(ledger.unsure)
+        row.answered, row.refused = ledger.count("answered"), ledger.count("refused")
+        row.dead, row.lost, row.duplicates = ledger.count("dead"), len(ledger.open), ledger.duplicates
+        self.check(not row.lost, f"lost: {list(ledger.open)[:3]}")
+        self.check(not ledger.wrong, f"another's content: {ledger.wrong[:3]}")
+        ahead = self.offsets.ahead(ledger.sent.values())
+        self.check(not ahead, f"{len(ahead)} committed before they were handled: {ahead[:3]}")
+        back = self.offsets.backwards(self.scene.topics.build_requests.name)
+        self.check(not back, f"commits went back: {back[:3]}")
+        self.check(self.offsets.looks > 0, "commits were never seen")
+        final = ledger.final_refusals
+        if self.final_refusals is not None and len(final) > self.final_refusals:
+            self.check(False, f"{len(final)} refused for good: {ledger.refusals}")
+        if ledger.unsure:
+            self.note(f"{len(ledger.unsure)} not acknowledged to their sender")
+        if ledger.refusals:
+            self.note(", ".join(f"{n} {code}" for code, n in sorted(ledger.refusals.items())))
+
+
+@asynccontextmanager
+async def faults(
+    scene: Scene,
+    name: str,
+    *,
+    requests: float = 50.0,
+    changes: float = 3.0,
+    writes: float = 1.0,
+    fresh: int = 5,
+    settle: float = SETTLE_SECONDS,
+) -> AsyncIterator[Run]:
+    """Traffic runs while the block does; then every id is accounted for. A row in any case.
+
+    Raises AssertionError with everything that did not hold.
+    """
+    settings = scene.settings
+    row = Row(name)
+    REPORT.append(row)
+    producer = Producer(settings.kafka_bootstrap, client_id="faults", timeout=20)
+    ledger = Ledger(settings, scene.topics)
+    groups = (settings.build_group, settings.invalidation_group)
+    offsets = Offsets(settings.kafka_bootstrap, groups)
+    traffic = Traffic(ledger, producer, scene.topics, scene.parts.services)
+    made = Run(scene, row, ledger, offsets, traffic)
+    await producer.start()
+    await ledger.start()
+    watching = asyncio.create_task(offsets.watch())
+    try:
+        traffic.start(requests, changes, writes, fresh=fresh)
+        try:
+            yield made
+        except Exception as error:
+            row.broken.append(f"{type(error).__name__}: {error}"[:500])
+            raise
+        finally:
+            await traffic.stop()
+        await ledger.settled(settle)
+        await asyncio.sleep(1.0)  # what is told twice is told soon after; the last commits are seen
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        made.close()
+        row.ok = not row.broken
+        await ledger.stop()
+        await producer.stop()
+    assert row.ok, "; ".join(row.broken)
