@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -71,6 +71,7 @@ class Ledger:
         names = (self._ready, self._evictions, *(one.dead_letters.name for one in read))
         largest = topics.ready.max_message_bytes
         self._tail = Tail(settings.kafka_bootstrap, names, max_bytes=largest)
+        self._came = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
         self.sent: dict[str, Sent] = {}
         self.open: dict[str, Sent] = {}
@@ -94,10 +95,9 @@ class Ledger:
 
     # -- what is sent --
 
-    def ask(self, id: str, **expects: Any) -> Sent:
+    def ask(self, id: str, expects: Mapping[str, Any] | None = None) -> Sent:
         """Notes an id before it is sent: its answer may come before the acknowledgement."""
-        named = {name.replace("__", "."): value for name, value in expects.items()}
-        made = self.sent[id] = Sent(id, time.monotonic(), named)
+        made = self.sent[id] = Sent(id, time.monotonic(), expects or {})
         if early := self._early.pop(id, []):
             made.outcomes += early
         else:
@@ -109,6 +109,7 @@ class Ledger:
         sent.place = place
         if place is None:
             self.open.pop(sent.id, None)
+            self._came.set()
             if not sent.outcomes:
                 self.unsure.add(sent.id)
 
@@ -140,6 +141,7 @@ class Ledger:
         sent.outcomes.append(outcome)
         self.open.pop(id, None)
         self.unsure.discard(id)
+        self._came.set()
 
     def _reply(self, raw: RawMessage, came: float) -> Outcome:
         event = cloudevents.decode(raw)
@@ -162,9 +164,18 @@ class Ledger:
 
     async def settled(self, within: float) -> None:
         """Until something has come of everything, or the bound is reached."""
-        deadline = time.monotonic() + within
-        while self.open and time.monotonic() < deadline:
-            await asyncio.sleep(0.05)
+        await self.until(lambda: not self.open, within)
+
+    async def until(self, holds: Callable[[], bool], within: float) -> bool:
+        """Whether it came to hold in time, looked at whenever something comes."""
+        try:
+            async with asyncio.timeout(within):
+                while not holds():
+                    self._came.clear()
+                    await self._came.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def served(self, since: float, topic: str, partitions: Collection[int]) -> bool:
         """Whether each of these partitions has answered what was sent to it since then, and

@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -77,6 +78,6 @@ class Offsets:
             f"{place.topic}[{place.partition}]: {before} then {after}"
             for place, seen in self._seen.items()
             if place.topic == topic
-            for (_, before), (_, after) in zip(seen, seen[1:], strict=False)
+            for (_, before), (_, after) in pairwise(seen)
             if after < before
         ]

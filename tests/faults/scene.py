@@ -13,6 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from context_engine import bootstrap
+from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.engine import create_engine
 from context_engine.bootstrap import Parts
 from context_engine.errors import Unavailable
@@ -30,6 +31,7 @@ REDIS_DATABASE = 2
 START_SECONDS = 150.0
 """A bound only: how long a start takes is measured where nothing else runs."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
+USERS = ("ana", "bob")
 HOUSE = ("build", "build", "invalidate", "relay")
 
 
@@ -53,7 +55,15 @@ class Kept:
     _keeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        await self.worker.start(timeout=START_SECONDS)
+        """Ready when it returns; on a machine at its limit that may take more than one try."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                await self.worker.start(timeout=START_SECONDS)
+                break
+            except Unavailable:
+                if time.monotonic() > deadline:
+                    raise
         self._up.set()
         self._keeper = asyncio.create_task(self._keep())
 
@@ -159,6 +169,9 @@ def own_env(stack: LocalStack, database_url: str) -> dict[str, str]:
         "CONTEXT_REPLY_TOPICS": f'["{name}.ready"]',
         "CONTEXT_BUILD_GROUP": f"{name}.build",
         "CONTEXT_INVALIDATION_GROUP": f"{name}.invalidation",
+        # Everything here is one workspace: what it may have of a worker is a test of its own.
+        "CONTEXT_WORKSPACE_BUILDS": "256",
+        "CONTEXT_WORKSPACE_WAITING": "4096",
     }
 
 
@@ -170,7 +183,12 @@ async def scene_over(stack: LocalStack, databases: Databases, logs: Path) -> Asy
     settings = settings_of(env)
     await ensure(settings.kafka_bootstrap, Topics.of(settings))
     database = create_engine(settings)
-    await World(database).furnish(tables=2)
+    world = World(database)
+    await world.furnish(tables=2)
+    await world.add(t.workspaces, {"id": "v", "name": "Beside"})
+    await world.add(
+        t.members, *({"workspace_id": "v", "user_id": one, "role": "admin"} for one in USERS)
+    )
     await database.dispose()
     async with bootstrap.parts(settings) as parts:
         made = Scene(stack, env, parts, logs)

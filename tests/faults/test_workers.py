@@ -106,9 +106,8 @@ async def _hot(run: Run, sessions: list[str]) -> None:
             session=sessions[number % len(sessions)], partition=3, fresh=False
         )
         behind.append(sent)
-    deadline = time.monotonic() + 3.0  # the head itself gives up after five
-    while not any(one.has("answered") for one in behind) and time.monotonic() < deadline:
-        await asyncio.sleep(0.02)
+    # The head itself gives up after five seconds.
+    await run.ledger.until(lambda: any(one.has("answered") for one in behind), 3.0)
     answered = sum(one.has("answered") for one in behind)
     run.note(f"{answered} answered behind the head before the kill")
     run.check(answered > 0, "nothing behind the head was answered")

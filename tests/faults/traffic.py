@@ -17,10 +17,10 @@ from events.producer import Producer
 from events.records import OutgoingRecord
 from events.topics import Topics
 from tests.faults.ledger import MARK, Ledger, Sent
+from tests.faults.scene import USERS
 
 SOURCE = "faults"
 SESSIONS = 96
-USERS = ("ana", "bob")
 TABLES = ("t0", "t1")
 MOST_UNSENT = 2_000
 """Sends that wait for the broker at once: while it is away no more is asked."""
@@ -85,6 +85,7 @@ class Traffic:
         session: str | None = None,
         table: str | None = None,
         partition: int | None = None,
+        workspace: str = "w",
         **options: object,
     ) -> Sent:
         """One request, as a user whose answer is told from every other's; sent when it returns."""
@@ -94,16 +95,20 @@ class Traffic:
         session = session or f"s{number % SESSIONS}"
         table = table or TABLES[number // 2 % len(TABLES)]
         given: dict[str, object] = {
-            "userId": user, "workspaceId": "w", "tableIds": [table], "sessionId": session,
+            "userId": user, "workspaceId": workspace, "sessionId": session,
         }  # fmt: skip
+        if workspace == "w":
+            given["tableIds"] = [table]
         own = {"n": id} if number % 3 == 0 else {}
         if own:
             given["metadata"] = own
-        sent = self._ledger.ask(
-            id, user__id=user, session__id=session, table__id=table, metadata__values=own
-        )
+        expects: dict[str, object] = {
+            "user.id": user, "workspace.id": workspace, "session.id": session,
+            "metadata.values": own, "table.id": given.get("tableIds") and table,
+        }  # fmt: skip
+        sent = self._ledger.ask(id, expects)
         data = {"requestId": id, "input": given, "options": {"fresh": fresh, **options}}
-        key = scope_of("w", user, session, None).key.encode()
+        key = scope_of(workspace, user, session, None).key.encode()
         await self.put(sent, json.dumps(data).encode(), key=key, partition=partition)
         return sent
 
