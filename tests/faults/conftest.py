@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.faults import report
-from tests.faults.run import REPORT
+from tests.faults.run import CHOSEN, REPORT
 from tests.faults.scene import Scene, scene_over
 from tests.support.stack import Databases, kafka_choice
 from workers.localstack import LocalStack
 
-CHOSEN = [one.strip() for one in os.environ.get("FAULTS", "").split(",") if one.strip()]
 LONG = bool(CHOSEN)
 
 
@@ -30,7 +28,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _wanted(item: pytest.Item) -> bool:
     if not LONG:
         return item.get_closest_marker("short") is not None
-    return "all" in CHOSEN or any(one in item.name for one in CHOSEN)
+    return "all" in CHOSEN or any(one in item.nodeid for one in CHOSEN)
 
 
 def pytest_terminal_summary() -> None:

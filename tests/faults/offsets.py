@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 
@@ -13,6 +13,7 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
+from events.topics import Topic
 from tests.faults.ledger import Sent
 
 SAMPLE_SECONDS = 0.5
@@ -20,10 +21,14 @@ ASK_SECONDS = 5.0
 
 
 class Offsets:
-    """Commits of some groups, with the time at which each was seen."""
+    """Commits of some groups, by name with what they read, and the time each was seen."""
 
-    def __init__(self, bootstrap: str, groups: Sequence[str]) -> None:
-        self._bootstrap, self._groups = bootstrap, groups
+    def __init__(self, bootstrap: str, groups: Mapping[str, Sequence[Topic]]) -> None:
+        self._bootstrap = bootstrap
+        self._groups = {
+            group: [TopicPartition(one.name, n) for one in topics for n in range(one.partitions)]
+            for group, topics in groups.items()
+        }
         self._seen: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
         """Milliseconds since 1970 and offset, where it changed."""
         self.looks = 0
@@ -41,9 +46,9 @@ class Offsets:
             async with asyncio.timeout(ASK_SECONDS):
                 await admin.start()
             while True:
-                for group in self._groups:
+                for group, places in self._groups.items():
                     async with asyncio.timeout(ASK_SECONDS):
-                        found = await admin.list_consumer_group_offsets(group)
+                        found = await admin.list_consumer_group_offsets(group, partitions=places)
                     self._note({place: one.offset for place, one in found.items()})
                 self.looks += 1
                 await asyncio.sleep(SAMPLE_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +16,12 @@ from tests.faults.offsets import Offsets
 from tests.faults.scene import Scene
 from tests.faults.traffic import Traffic
 
-SETTLE_SECONDS = 60.0
+CHOSEN = [one.strip() for one in os.environ.get("FAULTS", "").split(",") if one.strip()]
+"""What `make faults` runs: `all`, or parts of tests' names. Nothing in the short form."""
+JUDGES_FIGURES = bool(CHOSEN)
+RATE = float(os.environ.get("FAULTS_RATE") or (50 if CHOSEN else 20))
+"""Requests a second."""
+SETTLE_SECONDS = 120.0
 """How long the last answers may take once nothing is broken any more."""
 
 
@@ -62,20 +68,27 @@ class Run:
         if not holds:
             self.row.broken.append(words)
 
+    def figure(self, holds: bool, words: str) -> None:
+        """As `check`, for what a machine at its limit cannot hold: judged in the long form."""
+        if JUDGES_FIGURES:
+            self.check(holds, words)
+        elif not holds:
+            self.note(words)
+
     def note(self, words: str) -> None:
         self.row.notes.append(words)
 
     async def recovers(self, since: float, within: float) -> float:
         """Waits until every partition has answered what was sent since then, and nothing is
-        late; the seconds it took, which are to be `within`."""
+        late; the seconds it took, which are to be `within` where figures are judged."""
         requests = self.scene.topics.build_requests
         everywhere = range(requests.partitions)
         await self.ledger.until(
-            lambda: self.ledger.served(since, requests.name, everywhere), 3 * within + 30
+            lambda: self.ledger.served(since, requests.name, everywhere), 3 * within + 60
         )
         took = time.monotonic() - since
         self.row.recovered = round(max(self.row.recovered or 0.0, took), 1)
-        self.check(took <= within, f"served again after {took:.1f} s, not {within:g} s")
+        self.figure(took <= within, f"served again after {took:.1f} s, not {within:g} s")
         return took
 
     def close(self) -> None:
@@ -109,7 +122,7 @@ async def faults(
     scene: Scene,
     name: str,
     *,
-    requests: float = 50.0,
+    requests: float = RATE,
     changes: float = 3.0,
     writes: float = 1.0,
     fresh: int = 5,
@@ -124,7 +137,10 @@ async def faults(
     REPORT.append(row)
     producer = Producer(settings.kafka_bootstrap, client_id="faults", timeout=20)
     ledger = Ledger(settings, scene.topics)
-    groups = (settings.build_group, settings.invalidation_group)
+    groups = {
+        settings.build_group: [scene.topics.build_requests],
+        settings.invalidation_group: scene.topics.changes(),
+    }
     offsets = Offsets(settings.kafka_bootstrap, groups)
     traffic = Traffic(ledger, producer, scene.topics, scene.parts.services)
     made = Run(scene, row, ledger, offsets, traffic)

@@ -59,7 +59,7 @@ async def test_broker(
 ) -> None:
     """All recover by themselves, or leave with a clear message and are started again."""
     already = {label: len(one.left) for label, one in scene.workers.items()}
-    async with faults(scene, f"broker {words}", requests=30) as run:
+    async with faults(scene, f"broker {words}") as run:
         await asyncio.sleep(3)
         kafka = scene.stack.kafka
         try:

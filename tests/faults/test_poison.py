@@ -59,7 +59,7 @@ BAD_CHANGES = {
 async def test_poison(scene: Scene) -> None:
     """Every kind is buried with its reason, on both kinds of topic; what is sent beside it, in
     the same partitions, is answered."""
-    async with faults(scene, "poison of every kind", requests=40) as run:
+    async with faults(scene, "poison of every kind") as run:
         run.final_refusals = None
         buried: list[tuple[str, Sent]] = []
         topic = scene.topics.change("membership").name
@@ -90,7 +90,7 @@ def _reason(sent: Sent) -> str:
 
 async def test_clocks_far_off(scene: Scene) -> None:
     """Good requests and changes whose senders' clocks are years off are handled as any other."""
-    async with faults(scene, "clock headers far off", requests=20) as run:
+    async with faults(scene, "clock headers far off") as run:
         async with AIOKafkaProducer(bootstrap_servers=scene.settings.kafka_bootstrap) as raw:
             for at_ms in (0, 1, 4_102_444_800_000, 253_402_300_799_000):
                 for ce_time in (b"1970-01-01T00:00:00Z", b"9999-12-31T23:59:59Z"):

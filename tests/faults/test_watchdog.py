@@ -54,7 +54,7 @@ async def test_watchdog(scene: Scene, tmp_path: Path, name: str, partitions: str
     for one in scene.of(name):
         await scene.dismiss(one)
     words = f"{name} fetches nothing of partitions {partitions}"
-    async with faults(scene, words, requests=20, changes=10) as run:
+    async with faults(scene, words, changes=10) as run:
         async with deaf(scene, name, file) as process:
             await asyncio.sleep(2)
             file.write_text(partitions)
