@@ -92,6 +92,11 @@ class BuildAgent:
         """Whether faust's buffer takes one more request without waiting."""
         return self._buffer is not None and not self._buffer.full()
 
+    @property
+    def keeps_up(self) -> bool:
+        """Whether at most half of what faust may hold for this agent waits there."""
+        return self._buffer is None or 2 * self._buffer.qsize() <= self._buffer.maxsize
+
     async def drain(self, seconds: float) -> bool:
         """Wait for what is in flight; False if some had not finished in time."""
         try:
