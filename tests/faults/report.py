@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +17,9 @@ FILE = Path(".context-engine") / "faults.json"
 
 def show(rows: Sequence[Row], broker: str) -> None:
     """Prints the rows and writes them to `FILE`."""
-    table = Table(title=f"Faults on {broker}", title_justify="left")
+    load = max(row.load for row in rows)
+    title = f"Faults on {broker}; {os.cpu_count()} cores, load up to {load:.0f}"
+    table = Table(title=title, title_justify="left")
     table.add_column("fault", max_width=40)
     for name in ("sent", "answered", "refused", "dead", "lost", "twice"):
         table.add_column(name, justify="right")
@@ -32,5 +35,5 @@ def show(rows: Sequence[Row], broker: str) -> None:
         for words in (*row.notes, *(f"BROKEN: {one}" for one in row.broken)):
             console.print(f"  {row.fault}: {words}", markup=False, highlight=False)
     FILE.parent.mkdir(exist_ok=True)
-    found = {"broker": broker, "rows": [row.json() for row in rows]}
+    found = {"broker": broker, "cores": os.cpu_count(), "rows": [row.json() for row in rows]}
     FILE.write_text(json.dumps(found, indent=2) + "\n")

@@ -38,6 +38,8 @@ class Row:
     duplicates: int = 0
     recovered: float | None = None
     """Longest time in seconds until all was served again."""
+    load: float = 0.0
+    """Processes that wanted to run, on average over the last minute: a machine has few cores."""
     ok: bool = False
     notes: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)

@@ -92,11 +92,19 @@ class Kept:
 
     async def stop(self) -> int | None:
         """SIGTERM, and nobody starts it again; the exit code."""
+        await self._alone()
+        return await self.worker.stop()
+
+    async def kill(self) -> None:
+        """SIGKILL, and nobody starts it again."""
+        await self._alone()
+        await self.worker.kill()
+
+    async def _alone(self) -> None:
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
         self._up.clear()
-        return await self.worker.stop()
 
     def said(self) -> str:
         """Its whole log."""

@@ -45,9 +45,11 @@ async def test_come_and_go(scene: Scene) -> None:
                 left += 1
         await run.recovers(time.monotonic(), within=TAKEN_OVER_SECONDS)
         run.note(f"{joined} joined, {left} left")
-    longest = max(one.seconds or 0.0 for one in run.ledger.sent.values())
-    run.note(f"longest wait of one id: {longest:.1f} s")
-    assert longest <= SESSION_SECONDS, f"one id waited for {longest:.1f} s"
+        await run.traffic.stop()
+        await run.ledger.settled(60)
+        longest = max(one.seconds or 0.0 for one in run.ledger.sent.values())
+        run.note(f"longest wait of one id: {longest:.1f} s")
+        run.figure(longest <= SESSION_SECONDS, f"one id waited for {longest:.1f} s")
 
 
 @pytest.mark.parametrize("name", ["build", "invalidate"])
@@ -88,9 +90,7 @@ async def test_start_and_succession(scene: Scene) -> None:
         taken = []
         for _ in range(3):
             victim = scene.of("build")[0]
-            if victim._keeper is not None:
-                victim._keeper.cancel()
-            victim.send(signal.SIGKILL)
+            await victim.kill()
             taken.append(await run.recovers(time.monotonic(), within=TAKEN_OVER_SECONDS))
             await scene.dismiss(victim)
             await scene.hire("build")
@@ -99,4 +99,4 @@ async def test_start_and_succession(scene: Scene) -> None:
         median = statistics.median(starts)
         run.note(f"start to ready: {', '.join(f'{one:.1f}' for one in starts)} s")
         if kafka_choice() != "small":
-            run.check(median <= START_SECONDS, f"a start takes {median:.1f} s")
+            run.figure(median <= START_SECONDS, f"a start takes {median:.1f} s")
