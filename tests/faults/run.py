@@ -165,6 +165,8 @@ async def faults(
         await asyncio.gather(watching, return_exceptions=True)
         made.close()
         row.ok = not row.broken
+        if CHOSEN:
+            print(f"\n{row}", flush=True)
         await ledger.stop()
         await producer.stop()
     assert row.ok, "; ".join(row.broken)
