@@ -20,9 +20,10 @@ CHOSEN = [one.strip() for one in os.environ.get("FAULTS", "").split(",") if one.
 """What `make faults` runs: `all`, or parts of tests' names. Nothing in the short form."""
 JUDGES_FIGURES = bool(CHOSEN)
 RATE = float(os.environ.get("FAULTS_RATE") or (50 if CHOSEN else 20))
-"""Requests a second."""
-SETTLE_SECONDS = 120.0
-"""How long the last answers may take once nothing is broken any more."""
+"""Requests a second; changes and writes are fewer by as much as in a product that is used."""
+SETTLE_SECONDS = 300.0
+"""How long the last answers may take once nothing is broken any more: until then they are late,
+after it lost."""
 
 
 @dataclass(slots=True)
@@ -125,8 +126,8 @@ async def faults(
     name: str,
     *,
     requests: float = RATE,
-    changes: float = 3.0,
-    writes: float = 1.0,
+    changes: float = RATE / 16,
+    writes: float = RATE / 50,
     fresh: int = 5,
     settle: float = SETTLE_SECONDS,
 ) -> AsyncIterator[Run]:

@@ -15,9 +15,10 @@ from tests.faults.run import Run, faults
 from tests.faults.scene import Scene
 from workers.runner import ExitCode
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.short]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.short]
 
 SEED = int(os.environ.get("FAULTS_SEED") or int.from_bytes(os.urandom(4)))
+KILLS = int(os.environ.get("FAULTS_KILLS") or 50)
 TAKEN_OVER_SECONDS = 13.0
 """Until the partitions of a killed worker are served again: a session of 10 s, and 3 s."""
 LEAVE_SECONDS = 20.0
@@ -27,7 +28,7 @@ LEAVE_SECONDS = 20.0
 async def test_killed(scene: Scene, long: bool) -> None:
     """SIGKILL of build worker, consumer or relay at random moments loses nothing."""
     rng = random.Random(SEED)
-    kills = 50 if long else 2
+    kills = KILLS if long else 2
     if long:
         await scene.hire("invalidate")
         await scene.hire("relay")
