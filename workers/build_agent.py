@@ -16,6 +16,7 @@ import structlog
 from faust.streams import Stream
 from faust.types import TP, ChannelT, EventT
 
+from context_engine.errors import Unavailable
 from events.producer import RecordRefused
 from events.records import Headers, OutgoingRecord, Position, RawMessage
 from workers.acks import FinishedPrefix, Taken
@@ -176,12 +177,14 @@ class BuildAgent:
                 await self._sender.send(substitute)
 
     def _fail(self, raw: RawMessage, error: BaseException) -> None:
+        # A part that is away has a name; a traceback for each request would say no more.
+        why = {"reason": error.message} if isinstance(error, Unavailable) else {"exc_info": error}
         log.error(
             "request could not be answered",
             topic=raw.topic,
             partition=raw.partition,
             offset=raw.offset,
-            exc_info=error,
+            **why,
         )
         if self.failure is None:
             self.failure = error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
@@ -15,12 +16,15 @@ from tests.faults.ledger import Ledger
 from tests.faults.offsets import Offsets
 from tests.faults.scene import Scene
 from tests.faults.traffic import Traffic
+from workers.process import ExitCode
 
 CHOSEN = [one.strip() for one in os.environ.get("FAULTS", "").split(",") if one.strip()]
 """What `make faults` runs: `all`, or parts of tests' names. Nothing in the short form."""
 JUDGES_FIGURES = bool(CHOSEN)
 RATE = float(os.environ.get("FAULTS_RATE") or (50 if CHOSEN else 20))
 """Requests a second; changes and writes are fewer by as much as in a product that is used."""
+LOUD = {int(ExitCode.UNAVAILABLE), int(ExitCode.STALLED)}
+"""How a worker may leave: with a code that says why, for a supervisor to start it again."""
 SETTLE_SECONDS = 300.0
 """How long the last answers may take once nothing is broken any more: until then they are late,
 after it lost."""
@@ -63,6 +67,8 @@ class Run:
     ledger: Ledger
     offsets: Offsets
     traffic: Traffic
+    before: dict[str, tuple[int, int]]
+    """Of each worker at the start: lines of its log, and how often it had ended."""
     final_refusals: int | None = 0
     """How many may be refused for good; None for any number."""
 
@@ -99,11 +105,8 @@ class Run:
         ledger, row = self.ledger, self.row
         row.sent = len(ledger.sent) - len(ledger.unsure)
         row.answered, row.refused = ledger.count("answered"), ledger.count("refused")
-        row.dead, row.lost, row.duplicates = (
-            ledger.count("dead"),
-            len(ledger.open),
-            ledger.duplicates,
-        )
+        row.dead, row.lost = ledger.count("dead"), len(ledger.open)
+        row.duplicates, row.load = ledger.duplicates, round(os.getloadavg()[0], 1)
         self.check(not row.lost, f"lost: {list(ledger.open)[:3]}")
         self.check(not ledger.wrong, f"another's content: {ledger.wrong[:3]}")
         ahead = self.offsets.ahead(ledger.sent.values())
@@ -114,10 +117,25 @@ class Run:
         final = ledger.final_refusals
         if self.final_refusals is not None and len(final) > self.final_refusals:
             self.check(False, f"{len(final)} refused for good: {ledger.refusals}")
+        self._exits()
         if ledger.unsure:
             self.note(f"{len(ledger.unsure)} not acknowledged to their sender")
         if ledger.refusals:
             self.note(", ".join(f"{n} {code}" for code, n in sorted(ledger.refusals.items())))
+
+    def _exits(self) -> None:
+        """How workers ended by themselves: with a code and a line that say why, no traceback."""
+        codes: Counter[tuple[str, int]] = Counter()
+        for label, one in self.scene.workers.items():
+            lines, exits = self.before.get(label, (0, 0))
+            codes.update((one.worker.name, left.code) for left in one.left[exits:])
+            traced = [line for line in one.said()[lines:] if line.startswith("Traceback")]
+            self.check(not traced, f"{len(traced)} tracebacks in the log of {label}")
+        bad = sorted({code for _, code in codes if code >= 0 and code not in LOUD})
+        self.check(not bad, f"workers left with {bad}")
+        if codes:
+            told = (f"{name} with {code} x{n}" for (name, code), n in sorted(codes.items()))
+            self.note(f"left: {', '.join(told)}")
 
 
 @asynccontextmanager
@@ -146,7 +164,8 @@ async def faults(
     }
     offsets = Offsets(settings.kafka_bootstrap, groups)
     traffic = Traffic(ledger, producer, scene.topics, scene.parts.services)
-    made = Run(scene, row, ledger, offsets, traffic)
+    before = {label: (len(one.said()), len(one.left)) for label, one in scene.workers.items()}
+    made = Run(scene, row, ledger, offsets, traffic, before)
     await producer.start()
     await ledger.start()
     watching = asyncio.create_task(offsets.watch())

@@ -106,10 +106,11 @@ class Kept:
             await asyncio.gather(self._keeper, return_exceptions=True)
         self._up.clear()
 
-    def said(self) -> str:
-        """Its whole log."""
+    def said(self) -> list[str]:
+        """The lines of its log."""
         log = self.worker.log
-        return log.read_text(errors="replace") if log is not None and log.exists() else ""
+        there = log is not None and log.exists()
+        return log.read_text(errors="replace").splitlines() if log is not None and there else []
 
 
 @dataclass(slots=True)

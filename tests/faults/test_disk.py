@@ -100,7 +100,6 @@ async def test_disk_full(small: Scene, disk: Path) -> None:
         run.check(codes <= {"unavailable"}, f"refused with {codes}")
         for one in small.of():
             await one.up()
-            run.check("Traceback" not in one.said(), f"{one.label} ended in a traceback")
 
 
 async def _write_until_refused(run: Run, scene: Scene) -> int:
