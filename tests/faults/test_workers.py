@@ -32,9 +32,7 @@ async def test_killed(scene: Scene, long: bool) -> None:
     if long:
         await scene.hire("invalidate")
         await scene.hire("relay")
-    async with faults(
-        scene, f"SIGKILL x{kills} of workers at random under load", requests=50 if long else 20
-    ) as run:
+    async with faults(scene, f"SIGKILL x{kills} of workers at random under load") as run:
         run.note(f"FAULTS_SEED={SEED} draws the same")
         for _ in range(kills):
             await asyncio.sleep(rng.uniform(0.2, 3.0 if long else 0.5))

@@ -36,6 +36,7 @@ class Traffic:
         self._topics, self._services = topics, services
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
+        self._unexpected: list[BaseException] = []
         self._number = 0
         self.not_written = 0
         """Domain writes that their service refused or could not make."""
@@ -50,16 +51,15 @@ class Traffic:
         self._loops = [asyncio.create_task(self._go(*one)) for one in steps if one[0]]
 
     async def stop(self) -> None:
-        """Sends no more; waits for what is on its way to the broker."""
+        """Sends no more; waits for what is on its way to the broker. Raises what nobody expected."""
         for loop in self._loops:
             loop.cancel()
-        ended = await asyncio.gather(*self._loops, return_exceptions=True)
+        await asyncio.gather(*self._loops, return_exceptions=True)
         self._loops = []
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=60)
-        for one in ended:
-            if isinstance(one, BaseException) and not isinstance(one, asyncio.CancelledError):
-                raise one
+        for error in self._unexpected:
+            raise error
 
     async def _go(self, rate: float, step: Callable[[], Awaitable[object]]) -> None:
         began, done = time.monotonic(), 0
@@ -69,8 +69,13 @@ class Traffic:
                 if len(self._tasks) < MOST_UNSENT:
                     task = asyncio.ensure_future(self._one(step()))
                     self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
+                    task.add_done_callback(self._done)
             await asyncio.sleep(min(0.05, 1 / rate))
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._unexpected.append(error)
 
     @staticmethod
     async def _one(step: Awaitable[object]) -> None:
