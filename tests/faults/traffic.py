@@ -51,7 +51,7 @@ class Traffic:
         self._loops = [asyncio.create_task(self._go(*one)) for one in steps if one[0]]
 
     async def stop(self) -> None:
-        """Sends no more; waits for what is on its way to the broker. Raises what nobody expected."""
+        """Sends no more; waits for what is on its way. Raises what nobody expected of a send."""
         for loop in self._loops:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
