@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from pydantic_core import from_json
 
@@ -16,59 +15,22 @@ from events import cloudevents, messages
 from events.records import Position, RawMessage
 from events.tail import Tail
 from events.topics import DEAD_LETTER_SUFFIX, Topics
+from tests.faults.sent import Kind, Outcome, Sent
 
 MARK = "fault-id"
 """The header that a record of the suite bears, so that its dead letter is known again."""
 
-Kind = Literal["answered", "refused", "dead"]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One answer, announcement or dead letter."""
-
-    kind: Kind
-    at_ms: int
-    """When it was sent, by its record."""
-    came: float
-    code: str = ""
-    retryable: bool = False
-
-
-@dataclass(slots=True)
-class Sent:
-    """One id: a request, a change or a poison."""
-
-    id: str
-    asked: float
-    expects: Mapping[str, Any] = field(default_factory=dict)
-    """What the context of the answer must say, by dotted path: nobody else's will do."""
-    place: Position | None = None
-    """Where the broker put it; None until then, and where nobody knows."""
-    outcomes: list[Outcome] = field(default_factory=list)
-
-    def has(self, kind: Kind) -> bool:
-        return any(one.kind == kind for one in self.outcomes)
-
-    @property
-    def seconds(self) -> float | None:
-        """Until its first outcome."""
-        return self.outcomes[0].came - self.asked if self.outcomes else None
-
-    @property
-    def duplicates(self) -> int:
-        """Answers, and dead letters, beyond the first of each."""
-        dead = sum(one.kind == "dead" for one in self.outcomes)
-        return max(0, dead - 1) + max(0, len(self.outcomes) - dead - 1)
-
 
 class Ledger:
-    """Reads every reply, announcement and dead letter of a house, beside whoever sends."""
+    """Reads every reply, announcement and dead letter of a house, beside whoever sends, and the
+    requests and changes themselves: what a relay sends, and what is sent twice."""
 
     def __init__(self, settings: Settings, topics: Topics) -> None:
         self._ready, self._evictions = topics.ready.name, topics.evictions.name
         read = (topics.build_requests, *topics.changes())
-        names = (self._ready, self._evictions, *(one.dead_letters.name for one in read))
+        self._read_by_workers = {one.name for one in read}
+        dead = (one.dead_letters.name for one in read)
+        names = (self._ready, self._evictions, *dead, *self._read_by_workers)
         largest = topics.ready.max_message_bytes
         self._tail = Tail(settings.kafka_bootstrap, names, max_bytes=largest)
         self._came = asyncio.Event()
@@ -82,6 +44,7 @@ class Ledger:
         """Answers that say what another's would, or what cannot be read."""
         self._early: dict[str, list[Outcome]] = {}
         """Of domain writes, whose ids their writer learns after the relay has."""
+        self._early_places: dict[str, list[Position]] = {}
 
     async def start(self) -> None:
         await self._tail.start()
@@ -95,9 +58,11 @@ class Ledger:
 
     # -- what is sent --
 
-    def ask(self, id: str, expects: Mapping[str, Any] | None = None) -> Sent:
+    def ask(self, id: str, expects: Mapping[str, Any] | None = None, *, ours: bool = True) -> Sent:
         """Notes an id before it is sent: its answer may come before the acknowledgement."""
-        made = self.sent[id] = Sent(id, time.monotonic(), expects or {})
+        made = self.sent[id] = Sent(id, time.monotonic(), expects or {}, ours=ours)
+        for place in self._early_places.pop(id, ()):
+            self._seen(made, place)
         if early := self._early.pop(id, []):
             made.outcomes += early
         else:
@@ -106,8 +71,8 @@ class Ledger:
 
     def taken(self, sent: Sent, place: Position | None) -> None:
         """The broker has it; or, without a place, nobody knows."""
-        sent.place = place
-        if place is None:
+        sent.place = place or sent.place
+        if sent.place is None:
             self.open.pop(sent.id, None)
             self._came.set()
             if not sent.outcomes:
@@ -125,6 +90,9 @@ class Ledger:
 
     def _note(self, raw: RawMessage) -> None:
         came = time.monotonic()
+        if raw.topic in self._read_by_workers:
+            self._note_sent(raw)
+            return
         if raw.topic == self._ready:
             id, outcome = (raw.key or b"").decode(errors="replace"), self._reply(raw, came)
         elif raw.topic == self._evictions:
@@ -142,6 +110,23 @@ class Ledger:
         self.open.pop(id, None)
         self.unsure.discard(id)
         self._came.set()
+
+    def _note_sent(self, raw: RawMessage) -> None:
+        headers = dict(raw.headers)
+        id = (headers.get(MARK) or headers.get("ce_id") or b"").decode(errors="replace")
+        place = Position(raw.topic, raw.partition, raw.offset)
+        if (sent := self.sent.get(id)) is not None:
+            self._seen(sent, place)
+        elif headers.get("ce_type") != messages.HEARTBEAT.encode():
+            self._early_places.setdefault(id, []).append(place)
+
+    def _seen(self, sent: Sent, place: Position) -> None:
+        """It is on its topic, whatever its sender was told."""
+        sent.copies += 1
+        sent.place = sent.place or place
+        if sent.id in self.unsure:
+            self.unsure.discard(sent.id)
+            self.open[sent.id] = sent
 
     def _reply(self, raw: RawMessage, came: float) -> Outcome:
         event = cloudevents.decode(raw)
@@ -215,5 +200,11 @@ class Ledger:
         ]
 
     @property
-    def duplicates(self) -> int:
-        return sum(one.duplicates for one in self.sent.values())
+    def duplicates(self) -> dict[str, int]:
+        """How often more than once, by topic."""
+        found: dict[str, int] = {}
+        for sent in self.sent.values():
+            if sent.duplicates:
+                topic = sent.place.topic if sent.place else "?"
+                found[topic] = found.get(topic, 0) + sent.duplicates
+        return found

@@ -14,7 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from events.topics import Topic
-from tests.faults.ledger import Sent
+from tests.faults.sent import Sent
 
 SAMPLE_SECONDS = 0.5
 ASK_SECONDS = 5.0

@@ -106,7 +106,7 @@ class Run:
         row.sent = len(ledger.sent) - len(ledger.unsure)
         row.answered, row.refused = ledger.count("answered"), ledger.count("refused")
         row.dead, row.lost = ledger.count("dead"), len(ledger.open)
-        row.duplicates, row.load = ledger.duplicates, round(os.getloadavg()[0], 1)
+        row.duplicates, row.load = sum(ledger.duplicates.values()), round(os.getloadavg()[0], 1)
         self.check(not row.lost, f"lost: {list(ledger.open)[:3]}")
         self.check(not ledger.wrong, f"another's content: {ledger.wrong[:3]}")
         ahead = self.offsets.ahead(ledger.sent.values())
@@ -118,6 +118,9 @@ class Run:
         if self.final_refusals is not None and len(final) > self.final_refusals:
             self.check(False, f"{len(final)} refused for good: {ledger.refusals}")
         self._exits()
+        if ledger.duplicates:
+            twice = (f"{n} of {topic}" for topic, n in sorted(ledger.duplicates.items()))
+            self.note(f"twice: {', '.join(twice)}")
         if ledger.unsure:
             self.note(f"{len(ledger.unsure)} not acknowledged to their sender")
         if ledger.refusals:

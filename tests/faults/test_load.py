@@ -14,9 +14,9 @@ import pytest
 from context_engine.errors import UnsupportedOption
 from context_engine.settings import Settings
 from events.messages import BuildOptions, check_supported
-from tests.faults.ledger import Sent
 from tests.faults.run import Run, faults
 from tests.faults.scene import Kept, Scene
+from tests.faults.sent import Sent
 from tests.support.wire import Wire, wire_to
 
 pytestmark = [

@@ -13,9 +13,10 @@ from aiokafka import AIOKafkaProducer
 from context_engine.keys import scope_of
 from events.records import Headers, Position
 from events.topics import MIB
-from tests.faults.ledger import MARK, Sent
+from tests.faults.ledger import MARK
 from tests.faults.run import Run, faults
 from tests.faults.scene import Scene
+from tests.faults.sent import Sent
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -67,7 +67,7 @@ async def test_told_to_stop(scene: Scene, long: bool) -> None:
         run.note(f"longest until it had left: {longest:.1f} s")
         await run.traffic.stop()
         await run.ledger.settled(30)
-        run.check(not run.ledger.duplicates, "handled twice after a clean stop")
+        run.check(not run.ledger.duplicates, f"handled twice: {run.ledger.duplicates}")
 
 
 async def test_slow_head(scene: Scene) -> None:

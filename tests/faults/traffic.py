@@ -16,8 +16,9 @@ from events import cloudevents, messages
 from events.producer import Producer
 from events.records import OutgoingRecord
 from events.topics import Topics
-from tests.faults.ledger import MARK, Ledger, Sent
+from tests.faults.ledger import MARK, Ledger
 from tests.faults.scene import USERS
+from tests.faults.sent import Sent
 
 SOURCE = "faults"
 SESSIONS = 96
@@ -164,4 +165,4 @@ class Traffic:
             self.not_written += 1
             return
         for change in written.changes:
-            self._ledger.ask(change.change_id)
+            self._ledger.ask(change.change_id, ours=False)
