@@ -18,7 +18,7 @@ from context_engine.adapters.sql.driver import Reader
 from context_engine.adapters.sql.faults import BAD_DATA, QUERY_CANCELED, sqlstate
 from context_engine.adapters.sql.predicates import Binds
 from context_engine.adapters.sql.row_counts import RowsAlone
-from context_engine.models.sections import Count
+from context_engine.models.sections import TOO_SLOW, Count
 from context_engine.ports import Counts
 
 COUNT_CAP = 10_000
@@ -38,8 +38,6 @@ ONE_BY_ONE_MS = 1_000
 
 MOST_BINDS = 32_767
 """Values that PostgreSQL takes with one statement."""
-
-TOO_SLOW = "the database took too long"
 
 
 @dataclass(frozen=True, slots=True)
