@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -95,7 +96,9 @@ def prepare(
     return Prepared(
         filter=filter,
         now=now,
-        sights={table: there.rows if there else () for table, there in seen.items()},
+        sights=MappingProxyType(
+            {table: there.rows if there else () for table, there in seen.items()}
+        ),
         reads=reads,
         until=min(
             (next_midnight(days.tz, now) for days in dated if days.exact is None), default=None
