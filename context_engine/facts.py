@@ -23,10 +23,10 @@ NOWHERE: Final = (("", ""),)
 
 
 class Fact(BaseModel):
-    """A frozen row, snake_case as SQL gives it: what is kept of tables, and handed out, serves every
-    request, and so its JSON is `frozen` too. What is wrong with one is told without its values:
-    they are users' own, and errors end in logs. As JSON no two of them are spelled alike: numbers
-    that are not finite are not null."""
+    """A frozen row, snake_case as SQL gives it. What is kept of tables, and handed out, serves all
+    requests, so its JSON is `frozen` too. What is wrong with one is told without its values: they
+    are users' own, and errors end in logs. As JSON no two of them are spelled alike: numbers that
+    are not finite are not null."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_inf_nan="constants"
