@@ -61,6 +61,10 @@ class Prepared:
     until: datetime | None
     """When a date in it turns, and a count with it; None without dates that move."""
 
+    def __post_init__(self) -> None:
+        """It is kept, as part of a table in sight: nobody's to change."""
+        object.__setattr__(self, "sights", MappingProxyType(dict(self.sights)))
+
 
 def prepare(
     raw: JsonValue,
@@ -97,9 +101,7 @@ def prepare(
     return Prepared(
         filter=filter,
         now=now,
-        sights=MappingProxyType(
-            {table: there.rows if there else () for table, there in seen.items()}
-        ),
+        sights={table: there.rows if there else () for table, there in seen.items()},
         reads=reads,
         until=min(
             (next_midnight(days.tz, now) for days in dated if days.exact is None), default=None
