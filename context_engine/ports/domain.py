@@ -65,7 +65,9 @@ class DomainReads(Protocol):
         """
 
     async def counts(self, scope: VisibleScope) -> Counts:
-        """Every count of the context. Too slow: counts that say so."""
+        """Every count of the context. Too slow: counts that say so. None is asked for where the
+        scope says that something is `uncountable`: that is told in its place.
+        """
 
 
 class Domain(Protocol):
