@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -13,8 +14,50 @@ from context_engine.adapters.sql.services import DomainServices
 from context_engine.settings import Settings
 from tests.support.commands import Cli
 from tests.support.services import RecordingMarker, furnish
+from tests.support.stack import Databases
 from tests.support.world import SECRET
 from workers.seed import seed
+
+
+@asynccontextmanager
+async def services_over(url: str) -> AsyncIterator[DomainServices]:
+    database = create_engine(Settings.model_validate({"database_url": url, "tag_secret": SECRET}))
+    yield DomainServices(database, RecordingMarker(database), ids_as_given=True)
+    await database.dispose()
+
+
+async def furnish_small(url: str) -> None:
+    async with services_over(url) as services:
+        await furnish(services)
+
+
+async def furnish_demo(url: str) -> None:
+    async with services_over(url) as services:
+        await seed(services)
+
+
+@pytest.fixture
+def small() -> None:
+    """Who asks for it finds `furnish`'s workspace in the database."""
+
+
+@pytest.fixture
+def demo() -> None:
+    """Who asks for it finds the demo workspace in the database."""
+
+
+@pytest.fixture
+async def database_url(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[str]:
+    """Of a database of this test's own, empty unless it asks for `small` or `demo`: what services
+    write one statement after the other is written once, and copied."""
+    if "small" in request.fixturenames:
+        url = await databases.furnished("small", furnish_small)
+    elif "demo" in request.fixturenames:
+        url = await databases.furnished("demo", furnish_demo)
+    else:
+        url = await databases.create()
+    yield url
+    await databases.drop(url)
 
 
 @pytest.fixture
@@ -45,18 +88,13 @@ def marker(database: AsyncEngine) -> RecordingMarker:
 
 
 @pytest.fixture
-async def services(database: AsyncEngine, marker: RecordingMarker) -> DomainServices:
-    made = DomainServices(database, marker, enforce_seconds=0.3, ids_as_given=True)
-    await furnish(made)
-    return made
+def services(small: None, database: AsyncEngine, marker: RecordingMarker) -> DomainServices:
+    return DomainServices(database, marker, enforce_seconds=0.3, ids_as_given=True)
 
 
 @pytest.fixture
-async def cli(
-    database: AsyncEngine, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch
-) -> Cli:
+def cli(demo: None, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Over the demo workspace."""
-    await seed(DomainServices(database, RecordingMarker(database), ids_as_given=True))
     monkeypatch.setenv("CONTEXT_DATABASE_URL", database_url)
     monkeypatch.setenv("CONTEXT_REDIS_URL", redis_url)
     monkeypatch.setenv("CONTEXT_TAG_SECRET", "a secret of the tests only")
