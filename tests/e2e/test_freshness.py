@@ -119,6 +119,7 @@ async def test_a_consumer_that_stands_still_shows_where_and_what_waits(
             pass
 
 
+@pytest.mark.any_broker
 async def test_it_goes_on_looking_until_it_is_interrupted(
     house: dict[str, WorkerProcess], env: dict[str, str]
 ) -> None:

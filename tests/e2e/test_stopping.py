@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [
+    pytest.mark.any_broker,
     pytest.mark.timeout(180),
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="asks Linux who is left"),
 ]
