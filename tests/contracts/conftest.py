@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,8 +12,10 @@ from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.sql.engine import create_engine
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.settings import Settings
+from tests.support import kept
+from tests.support import services as small
 from tests.support.commands import Cli
-from tests.support.services import RecordingMarker, furnish
+from tests.support.services import RecordingMarker
 from tests.support.stack import Databases
 from tests.support.world import SECRET
 from workers.seed import seed
@@ -26,36 +28,40 @@ async def services_over(url: str) -> AsyncIterator[DomainServices]:
     await database.dispose()
 
 
-async def furnish_small(url: str) -> None:
-    async with services_over(url) as services:
-        await furnish(services)
-
-
-async def furnish_demo(url: str) -> None:
-    async with services_over(url) as services:
-        await seed(services)
-
-
-@pytest.fixture
-def small() -> None:
-    """Who asks for it finds `furnish`'s workspace in the database."""
+FURNISHED: dict[str, Callable[[DomainServices], Awaitable[object]]] = {
+    "small_workspace": small.furnish,
+    "kept_workspace": kept.furnish,
+    "demo_workspace": seed,
+}
+"""What a test may find in its database, by the fixture that it asks for."""
 
 
 @pytest.fixture
-def demo() -> None:
-    """Who asks for it finds the demo workspace in the database."""
+def small_workspace() -> None:
+    """Who asks for it finds the workspace of `tests.support.services`."""
+
+
+@pytest.fixture
+def kept_workspace() -> None:
+    """Who asks for it finds the workspace of `tests.support.kept`."""
+
+
+@pytest.fixture
+def demo_workspace() -> None:
+    """Who asks for it finds the demo workspace."""
 
 
 @pytest.fixture
 async def database_url(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[str]:
-    """Of a database of this test's own, empty unless it asks for `small` or `demo`: what services
+    """Of a database of this test's own, empty unless it asks for a furnished one: what services
     write one statement after the other is written once, and copied."""
-    if "small" in request.fixturenames:
-        url = await databases.furnished("small", furnish_small)
-    elif "demo" in request.fixturenames:
-        url = await databases.furnished("demo", furnish_demo)
-    else:
-        url = await databases.create()
+
+    async def furnish(url: str) -> None:
+        async with services_over(url) as made:
+            await FURNISHED[name](made)
+
+    name = next((one for one in FURNISHED if one in request.fixturenames), "")
+    url = await (databases.furnished(name, furnish) if name else databases.create())
     yield url
     await databases.drop(url)
 
@@ -88,12 +94,16 @@ def marker(database: AsyncEngine) -> RecordingMarker:
 
 
 @pytest.fixture
-def services(small: None, database: AsyncEngine, marker: RecordingMarker) -> DomainServices:
+def services(
+    small_workspace: None, database: AsyncEngine, marker: RecordingMarker
+) -> DomainServices:
     return DomainServices(database, marker, enforce_seconds=0.3, ids_as_given=True)
 
 
 @pytest.fixture
-def cli(demo: None, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Cli:
+def cli(
+    demo_workspace: None, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Cli:
     """Over the demo workspace."""
     monkeypatch.setenv("CONTEXT_DATABASE_URL", database_url)
     monkeypatch.setenv("CONTEXT_REDIS_URL", redis_url)
