@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 E2E = sorted((Path(__file__).parents[1] / "e2e").glob("test_*.py"))
-MARKED = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.any_broker\b", re.MULTILINE)
+MARKED = re.compile(r"^pytestmark = (?:\[[^\]]*)?pytest\.mark\.any_broker\b", re.MULTILINE)
 BY_THE_BROKER = re.compile(
     r"\.emit\(|subscribe_|house\[|\btests\.support\.line\b|\bTail\(|\bAIOKafka"
 )
