@@ -22,10 +22,10 @@ from tests.support.world import World
 from workers.house import until_live
 from workers.supervisor import WorkerProcess
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 REQUEST = ContextBuildInput(user_id="ana", workspace_id="w", table_ids=("t0",))
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 60.0
 
 
 async def freshness(env: Mapping[str, str], *options: str, columns: int = 80) -> tuple[int, str]:
