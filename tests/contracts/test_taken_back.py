@@ -22,7 +22,7 @@ from context_engine.keys import Coordinates
 from context_engine.models.context import AgentContext
 from context_engine.models.sections import Count
 from context_engine.reading import visible
-from tests.support.kept import ANA, BOB, House, fields, furnish, records
+from tests.support.kept import ANA, BOB, House, fields, records
 from tests.support.world import engine_over
 
 SLOW = f"SELECT pg_sleep(5), {attributes.STATEMENT.lstrip().removeprefix('SELECT ')}"
@@ -30,9 +30,8 @@ ATTR: JsonValue = {"attr": {"table": "u", "keyField": "who", "valueField": "land
 
 
 @pytest.fixture
-async def house(database: AsyncEngine, cache: RedisCache) -> House:
+def house(kept_workspace: None, database: AsyncEngine, cache: RedisCache) -> House:
     services = DomainServices(database, cache, ids_as_given=True)
-    await furnish(services)
     return House(database, services, engine_over(database, cache))
 
 
