@@ -186,7 +186,8 @@ def test_what_is_kept_is_nobodys_to_change() -> None:
         for kind in ("restricted", "collaborative")
         for n, filter in enumerate((counted, {"all": [cmp("f", literal="a")]}, linked, None))
     )
-    rule = policy_of({"any": [cmp("f", literal="a"), cmp("f", user="id")]})
+    lists = (cmp("f", "in", literal=["a", "b"]), cmp("f", "in", user="team_ids"))
+    rule = policy_of({"any": [*lists, cmp("f", user="id")]})
     facts = member("viewer", table("t", field(), link("l", "t"), policies=(rule,), views=views))
     granted = facts.model_copy(
         update={"grants": tuple(grant("viewer", f"view:{v.id}") for v in views)}
