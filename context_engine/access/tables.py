@@ -108,24 +108,25 @@ class Tables:
 
     def _looked_at(self, view: VisibleView) -> VisibleView:
         run = self._run
-        late = not run.late.isdisjoint(asked_by([view.facts.filter]))
-
-        def sight(table_id: str) -> view_filters.Sight | None:
-            nonlocal late
-            table = self.one(table_id)
-            late |= table is not None and table.late
-            return self._sight(table)
-
         with run.noting() as reads:
-            made = looked_at(run, view, sight)
+            made = looked_at(run, view, self._sight)
         run.tell(cells_of(self.in_sight(reads)))
-        return replace(made, filter=False, where=None, uncountable=TOO_SLOW) if late else made
+        why = self._unknown(made)
+        return made if why is None else replace(made, filter=False, where=None, uncountable=why)
 
-    def _sight(self, table: VisibleTable | None) -> view_filters.Sight | None:
+    def _sight(self, table_id: str) -> view_filters.Sight | None:
         """What the user sees of a table that a filter looks into."""
+        table = self.one(table_id)
         if table is None:
             return None
-        return view_filters.Sight(frozenset(self._run.fields_of(table.id) or ()), table.rows)
+        return view_filters.Sight(frozenset(self._run.fields_of(table_id) or ()), table.rows)
+
+    def _unknown(self, view: VisibleView) -> str | None:
+        """Why nobody knows what a filter asks of the user, or which rows it looks into."""
+        if not self._run.late.isdisjoint(asked_by([view.facts.filter])):
+            return TOO_SLOW
+        looked_into = map(self.one, view.where.sights if view.where is not None else ())
+        return next((why for table in looked_into if table and (why := table.uncountable)), None)
 
     # -- deciding ----------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from context_engine.facts import (
 )
 from context_engine.keys import Tag
 from context_engine.models.context import Unresolved
-from context_engine.models.sections import TOO_SLOW, Permission, Role
+from context_engine.models.sections import Permission, Role
 from context_engine.view_filters import Prepared, RowSet
 
 MAKER = object()
@@ -118,11 +118,6 @@ class VisibleTable(_Visible):
     def uncountable(self) -> str | None:
         """Why the rows in sight cannot be counted, although some way leads to rows."""
         return untold(self.ways)
-
-    @property
-    def late(self) -> bool:
-        """Whether rows in sight are not known for want of time."""
-        return self.uncountable is not None and any(w.uncountable == TOO_SLOW for w in self.ways)
 
     def ways_showing(self, field_ids: Collection[str]) -> tuple[Way, ...]:
         """The ways by which cells in all of these fields are in sight."""

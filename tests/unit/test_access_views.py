@@ -289,6 +289,18 @@ def test_a_view_has_no_count_where_what_it_asks_was_not_read_in_time(
     assert known.uncountable is None
 
 
+@pytest.mark.parametrize("filter", [linked(A), counted()])
+def test_a_view_has_no_count_where_nobody_knows_the_rows_that_it_looks_into(filter: Any) -> None:
+    """Those of a boundary that cannot be computed; unless another way holds all rows."""
+    other = table("x", views=(view("z", "restricted", filter={"where": {"unavailable": "why"}}),))
+    base = place(filter)
+    facts = base.model_copy(update={"tables": (base.tables[0], other)})
+    assert looked_at(facts).uncountable is None
+    only = facts.model_copy(update={"grants": (*SHUT_X, grant("viewer", "view:z"))})
+    found = looked_at(only)
+    assert (found.filter, found.where, found.uncountable) == (False, None, "why")
+
+
 def test_a_filter_over_its_own_table_reads_hidden_fields() -> None:
     """Presentation applies to them too, in the language of views as well."""
     filter = {"where": {"field": "f", "value": {"cell": "f", "kind": "text"},
