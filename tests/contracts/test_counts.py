@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import text
+from pydantic import JsonValue
+from sqlalchemy import text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql import counts as c
@@ -73,17 +74,20 @@ async def test_what_takes_too_long_is_missing_and_the_rest_is_there(world: World
     assert len([one for one in statements.seen if "count(*)" in one]) >= 3
 
 
-async def test_what_is_denied_for_want_of_time_passes(world: World) -> None:
-    """What a rule asks of the user is not known then: nobody knows so for longer than a count."""
+async def test_what_is_denied_for_want_of_time_has_no_count(world: World) -> None:
+    """What a rule asks of the user is not known then, so neither is a number."""
     attr = {"table": "t1", "keyField": "t1.f0", "valueField": "t1.f1"}
     pred = {"cmp": {"ref": "field:t0.f0", "op": "in", "operand": {"attr": attr}}}
     rule = {"id": "p", "subjects": [{"type": "role", "id": "admin"}], "mode": "restrictive"}
     await world.add(t.row_policies, {**rule, "pred": pred, "workspace_id": "w", "table_id": "t0"})
-    assert not (await counted(SqlDomain(world.database), at("t0"))).passing
+    domain = SqlDomain(world.database)
+    assert (await counted(domain, at("t0"))).tables["t0"] == Count.of(0)
     await _slow(world)
-    found = await counted(SqlDomain(world.database), at("t0"))
-    assert found.tables["t0"] == Count.of(0)
-    assert found.passing
+    async with domain.snapshot() as reads:
+        scope = await visible(reads, at("t0"))
+        found = await reads.counts(scope)
+    assert found.tables["t0"] == Count.missing(c.TOO_SLOW)
+    assert scope.passing
 
 
 async def test_the_time_for_all_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,3 +154,31 @@ async def test_counts_that_took_long_are_asked_for_in_another_way(
         (asked,) = [one for one in seen.seen if "count(*)" in one and "seen_0" in one]
         ways.append("EXISTS (SELECT FROM links" in asked)
     assert ways == [True, True, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("by_row", [True, False])
+async def test_a_filter_along_a_link_counts_by_the_linked_rows_in_sight(
+    world: World, monkeypatch: pytest.MonkeyPatch, by_row: bool
+) -> None:
+    """Those that a restricted view shows, whichever language its filter is written in: of the
+    seven linked rows that are there, three."""
+    await _linked(world)
+    even: dict[str, JsonValue] = {"field": "t1.f1", "value": {"cell": "t1.f1", "kind": "text"}}
+    bound = {"where": {**even, "test": {"op": "equal", "to": "even"}}}
+    only = {"id": "only", "table_id": "t1", "ownership": "restricted", "filter": bound}
+    bob = {"workspace_id": "w", "subject_type": "user", "subject_id": "bob"}
+    await world.add(t.views, {"name": "Even", "type": "grid", "workspace_id": "w", **only})
+    shut = {"scope_type": "table", "scope_id": "t1", "role": "none"}
+    shown = {"scope_type": "view", "scope_id": "only", "role": "viewer"}
+    await world.add(t.grants, {**bob, **shut}, {**bob, **shown})
+    led: dict[str, JsonValue] = {"linkedAny": {"field": "l", "pred": True}}
+    domain = SqlDomain(world.database)
+    for filter, number in ((led, 3), ({"not": led}, 7), ({"all": [led, {"not": led}]}, 0)):
+        for limit in () if by_row else (-1, -1):  # it took long twice: another way
+            monkeypatch.setattr(c, "LONG_MS", limit)
+            await counted(domain, Coordinates("w", "bob", table_ids=("t0",), view_id="t0.v0"))
+        async with world.database.begin() as connection:
+            view = update(t.views).where(t.views.c.id == "t0.v0")
+            await connection.execute(view.values(filter=filter))
+        found = await counted(domain, Coordinates("w", "bob", table_ids=("t0",), view_id="t0.v0"))
+        assert found.view == Count.of(number)

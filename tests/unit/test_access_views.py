@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from context_engine import keys, policy
+from context_engine import keys, policy, view_filters
 from context_engine.access import VisibleView
 from context_engine.facts import Facts
+from context_engine.models.sections import TOO_SLOW
 from context_engine.view_filters import NOT_COMPUTED, RowSet
 from tests.support.facts import (
     USER,
@@ -192,37 +193,34 @@ def linked(pred: Any = True) -> Any:
 
 
 def test_a_linked_row_counts_where_it_is_in_sight() -> None:
-    """By any way into its table; a table out of sight has none."""
-    seen = policy.LinkedAny(
-        linked_any=policy.LinkedIn(
-            field="l",
-            table="x",
-            pred=policy.All(all=(IS_A, policy.Any_(any=(True,)))),
-        )
-    )
+    """By any way into its table; a table out of sight has none. A predicate alone cannot say so,
+    and whoever counts predicates alone has no count."""
+    seen = policy.LinkedAny(linked_any=policy.LinkedIn(field="l", table="x", pred=IS_A))
     for filter, made in (
         (linked(A), seen),
         ({"not": linked(A)}, policy.Not(not_=seen)),
         ({"any": [linked(A), A]}, policy.Any_(any=(seen, IS_A))),
         ({"all": [A, linked(A)]}, policy.All(all=(IS_A, seen))),
     ):
-        assert looked_at(place(filter)).filter == made
-    shut = place(linked(A)).model_copy(update={"grants": SHUT_X})
-    assert looked_at(shut).filter is False
-    ruled = place(linked()).model_copy(
-        update={
-            "tables": (place(linked()).tables[0], table("x", policies=(policy_of(A),))),
-        }
-    )
-    assert looked_at(ruled).filter == policy.LinkedAny(
-        linked_any=policy.LinkedIn(
-            field="l", table="x", pred=policy.All(all=(True, policy.Any_(any=(IS_A,))))
+        found = looked_at(place(filter))
+        assert (found.filter, found.uncountable) == (True, None)
+        assert found.where is not None
+        assert (found.where.filter, found.where.sights) == (made, {"x": (RowSet(True),)})
+    shut = looked_at(place(linked(A)).model_copy(update={"grants": SHUT_X}))
+    assert (shut.filter, shut.where) == (False, None)
+    ruled = looked_at(
+        place(linked()).model_copy(
+            update={
+                "tables": (place(linked()).tables[0], table("x", policies=(policy_of(A),))),
+            }
         )
     )
+    assert ruled.where is not None
+    assert ruled.where.sights == {"x": (RowSet(IS_A),)}
 
 
-def test_a_linked_row_behind_a_boundary_that_no_predicate_says_has_no_count() -> None:
-    """That of a granted view in the language of views."""
+def test_a_linked_row_behind_a_boundary_in_the_language_of_views_counts_within_it() -> None:
+    """That of a granted view, as an import may have made it."""
     stored = {"where": {"field": "f", "value": {"cell": "f", "kind": "text"},
                         "test": {"op": "empty"}}}  # fmt: skip
     other = table("x", views=(view("z", "restricted", filter=stored),))
@@ -231,7 +229,11 @@ def test_a_linked_row_behind_a_boundary_that_no_predicate_says_has_no_count() ->
         update={"tables": (base.tables[0], other), "grants": (*SHUT_X, grant("viewer", "view:z"))}
     )
     found = looked_at(facts)
-    assert (found.filter, found.uncountable) == (False, NOT_COMPUTED)
+    assert (found.filter, found.uncountable) == (True, None)
+    assert found.where is not None
+    (rows,) = found.where.sights["x"]
+    assert rows.where is not None
+    assert rows.where.filter == view_filters.parse(stored)
 
 
 def test_a_filter_in_the_language_of_views_sees_linked_rows_in_sight() -> None:
@@ -253,6 +255,50 @@ def test_a_filter_in_the_language_of_views_sees_linked_rows_in_sight() -> None:
     other = table("x", field("f"), field("g"), field_permissions=(permission("f", "none"),))
     hidden = base.model_copy(update={"tables": (base.tables[0], other)})
     assert looked_at(hidden).uncountable is None
+
+
+LATE = policy.AttrLookup(table="x", key_field="f", value_field="f")
+MY_OWN = cmp("f", "in", attr={"table": "x", "keyField": "f", "valueField": "f"})
+
+
+@pytest.mark.parametrize(
+    ("filter", "rules", "reason"),
+    [
+        (MY_OWN, (), TOO_SLOW),
+        (linked(MY_OWN), (), TOO_SLOW),
+        (linked(A), (policy_of(MY_OWN),), TOO_SLOW),
+        (counted(), (policy_of(MY_OWN),), TOO_SLOW),
+        (linked(A), (policy_of(MY_OWN, "restrictive", "user:other"),), None),
+        (counted(), (), None),
+        (A, (policy_of(MY_OWN),), None),
+    ],
+)
+def test_a_view_has_no_count_where_what_it_asks_was_not_read_in_time(
+    filter: Any, rules: Any, reason: str | None
+) -> None:
+    """Of the user, or by rules of rows that it looks into: they are not known to be out of sight.
+    Rules of other tables are none of its own."""
+    base = place(filter)
+    facts = base.model_copy(update={"tables": (base.tables[0], table("x", policies=rules))})
+    found = resolve(facts, at("t", view_id="v"), attributes={LATE: None}).view
+    assert found is not None
+    assert found.uncountable == reason
+    assert reason is None or (found.filter, found.where) == (False, None)
+    known = resolve(facts, at("t", view_id="v"), attributes={LATE: ("a",)}).view
+    assert known is not None
+    assert known.uncountable is None
+
+
+@pytest.mark.parametrize("filter", [linked(A), counted()])
+def test_a_view_has_no_count_where_nobody_knows_the_rows_that_it_looks_into(filter: Any) -> None:
+    """Those of a boundary that cannot be computed; unless another way holds all rows."""
+    other = table("x", views=(view("z", "restricted", filter={"where": {"unavailable": "why"}}),))
+    base = place(filter)
+    facts = base.model_copy(update={"tables": (base.tables[0], other)})
+    assert looked_at(facts).uncountable is None
+    only = facts.model_copy(update={"grants": (*SHUT_X, grant("viewer", "view:z"))})
+    found = looked_at(only)
+    assert (found.filter, found.where, found.uncountable) == (False, None, "why")
 
 
 def test_a_filter_over_its_own_table_reads_hidden_fields() -> None:

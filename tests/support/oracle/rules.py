@@ -209,13 +209,8 @@ class Access:
                 passes = self.judge.test(view.filter, table, sees=sees)
             except Unresolvable as unresolvable:
                 raise Uncomputable from unresolvable
-            if sees is not None and any(
-                field.linked_table_id is not None
-                and self._bounded_by_filters(field.linked_table_id)
-                for field in table.fields
-                if field.id in {*links_in(view.filter)}
-            ):
-                raise Uncomputable
+            along = {*links_in(view.filter)}
+            self._known(sees, {o.linked_table_id for o in table.fields if o.id in along})
             return passes
         try:
             filter = f.parse(view.filter)
@@ -223,16 +218,14 @@ class Access:
             raise Uncomputable from garbage
         if f.unavailable(filter) is not None or not self._all_there(filter, table, sees):
             raise Uncomputable
+        self._known(sees, {id for one in f.conditions(filter) for id in v.tables_read(one.value)})
         world = self._plain(sees)
         return lambda record: world.passes(filter, world.records[record.id])
 
-    def _bounded_by_filters(self, table_id: str) -> bool:
-        """Whether a boundary in the language of views is a way into a table: what the engine does
-        not look for behind a link of a predicate."""
-        return any(
-            way.view is not None and not way.uncountable and f.is_stored(way.view.filter)
-            for way in self.ways.get(table_id, ())
-        )
+    def _known(self, sees: Sees | None, tables: set[str | None]) -> None:
+        """Presentation needs to know which rows are in sight of the tables that it looks into."""
+        if sees is not None and not all(self.countable(id) for id in tables if id is not None):
+            raise Uncomputable
 
     def _all_there(self, filter: f.Filter, table: Table, sees: Sees | None) -> bool:
         """Whether the filter names only fields that are there. Presentation cannot tell a linked
