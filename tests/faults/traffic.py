@@ -136,8 +136,10 @@ class Traffic:
         name = topic or self._topics.build_requests.name
         try:
             place = await self._producer.send(OutgoingRecord(name, key, value, headers, partition))
-        except Unavailable:
+        except (Unavailable, asyncio.CancelledError) as error:
             self._ledger.taken(sent, None)
+            if isinstance(error, asyncio.CancelledError):
+                raise
         else:
             self._ledger.taken(sent, place)
 
