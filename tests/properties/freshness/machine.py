@@ -106,14 +106,14 @@ class Freshness(World):
         stand_still = self._stand_still(role, far, which, change, n)
         self.take(stand_still, "stand still", role, far, which, change, n)
 
-    @rule(role=st.sampled_from(["relay", "heart", "consumer", "consumer"]), far=st.integers(0, 5),
-          which=places, change=kinds, n=numbers)  # fmt: skip
-    def fall(self, role: str, far: int, which: int, change: int, n: int) -> None:
-        """A writer dies, and who has its change in hands is killed; the next in its place, and the
-        others, go on for longer than a proof lives."""
+    @rule(relay=st.integers(0, 2), consumer=st.integers(0, 4), which=places, change=kinds,
+          n=numbers)  # fmt: skip
+    def fall(self, relay: int, consumer: int, which: int, change: int, n: int) -> None:
+        """A writer dies, then so many steps on the way of its change a relay, and a consumer; the
+        next in their places go on, for longer than a proof lives."""
         self.take(self._all_work(), "all work")
-        fall = self._fall(role, far, which, change, n)
-        self.take(fall, "fall", role, far, which, change, n)
+        fall = self._fall(relay, consumer, which, change, n)
+        self.take(fall, "fall", relay, consumer, which, change, n)
 
     @rule(which=places, builder=builders, far=st.integers(0, 5), change=changes, end=ends)
     def lead(self, which: int, builder: int, far: int, change: Change, end: str) -> None:
@@ -169,17 +169,17 @@ class Freshness(World):
         for one in (1 - builder, builder):
             await self._ask(which, one)
 
-    async def _fall(self, role: str, far: int, which: int, change: int, n: int) -> None:
-        await self._ask(which, 0)
+    async def _fall(self, relay: int, consumer: int, which: int, change: int, n: int) -> None:
+        await self._ask(which, 0, times=2)  # the first may have to make the marks
         await self._change(change, n, "dies")
-        if role == "consumer":
+        for role, steps in (("relay", relay), ("consumer", consumer)):
+            await self._work(role, steps)
+            await self.house.kill(role)
             await self._work("relay", 12)
-        await self._work(role, far)
-        await self.house.kill(role)
         for _ in range(4):
             await self.house.store.elapse(self.life_ms // 3 + 1)
-            for worker in ("relay", "heart", "consumer"):
-                await self._work(worker, 12)
+            for role in ("heart", "consumer"):
+                await self._work(role, 12)
         await self._ask(which, 0)
 
     async def _stand_still(self, role: str, far: int, which: int, change: int, n: int) -> None:
