@@ -14,10 +14,9 @@ from context_engine.changes import AnyChange, GrantChanged
 from context_engine.flights import Flight
 from context_engine.keys import Tag
 from context_engine.liveness import Assumed
-from context_engine.ports import Entry, Look, Moment, NewEntry, Seen, SessionWrite, Unpublished
+from context_engine.ports import Look, Moment, NewEntry, SessionWrite, Unpublished
 from tests.properties import freshness_faults as faulty
 from tests.properties.freshness.house import House, next_offsets
-from tests.properties.freshness.steps import CURRENT
 from tests.properties.freshness.stores import InMemory
 from tests.properties.freshness.ways import Cache, Outbox
 from tests.properties.freshness.world import World
@@ -103,33 +102,6 @@ def position_by_an_answer(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(House, "_judge_position", lambda _: None)
 
 
-def led_without_a_look(patch: pytest.MonkeyPatch) -> None:
-    """Who was led by another process takes what that built, though nothing proves it."""
-    fill, look = Cache.fill, Cache.look
-    built: dict[tuple[object, str], NewEntry] = {}
-    led: set[tuple[object, str]] = set()
-
-    async def filling(
-        self: Cache, moment: Moment, entries: Sequence[NewEntry], session: SessionWrite | None
-    ) -> bool:
-        built.update({(self.inner, one.name): one for one in entries})
-        return await fill(self, moment, entries, session)
-
-    async def looking(self: Cache, wanted: Look) -> Seen:
-        seen, who = await look(self, wanted), (CURRENT.get(), wanted.whole)
-        if seen.led:
-            led.add(who)
-        elif who in led and (one := built.get((self.inner, wanted.whole))) is not None:
-            found = Entry(
-                one.payload, one.clock, one.built_ms, one.expires_ms, one.tags, one.context_hash
-            )
-            return replace(seen, whole=found)
-        return seen
-
-    patch.setattr(Cache, "fill", filling)
-    patch.setattr(Cache, "look", looking)
-
-
 def a_change_without_its_tag(patch: pytest.MonkeyPatch) -> None:
     real = invalidation.tags_touched
 
@@ -156,5 +128,5 @@ FAULTS: dict[str, Plant] = {
     "proof by SKIP LOCKED": proof_by_skip_locked,
     "position before apply": position_before_apply,
     "position before apply, proof inherited beyond it": position_by_an_answer,
-    "led without a look": led_without_a_look,
+    "led without a look": planted.led_without_a_look(Cache),
 }
