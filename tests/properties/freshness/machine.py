@@ -115,7 +115,7 @@ class Freshness(World):
         fall = self._fall(relay, consumer, which, change, n)
         self.take(fall, "fall", relay, consumer, which, change, n)
 
-    @rule(which=places, builder=builders, far=st.integers(0, 5), change=changes, end=ends)
+    @rule(which=places, builder=builders, far=st.integers(1, 4), change=changes, end=ends)
     def lead(self, which: int, builder: int, far: int, change: Change, end: str) -> None:
         """The answers are gone: one process builds, and the other is led by it, before a change
         and after it. The leader goes on, or dies, or stands still for longer than its lead."""
@@ -153,6 +153,7 @@ class Freshness(World):
             await getattr(self.house.store, name)(0)
 
     async def _lead(self, which: int, builder: int, far: int, change: Change, end: str) -> None:
+        await self._ask(which, builder)  # which makes the marks where there are none
         await self.house.store.lose_answers(0)
         if (leader := await self._arrive(which, builder)) is None:
             return
