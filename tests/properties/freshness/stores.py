@@ -210,10 +210,13 @@ class InValkey(Store):
         await self._redis.replicaof("127.0.0.1", "1")
         await self._redis.replicaof("NO", "ONE")
 
-    @staticmethod
-    async def _copy(source: Redis, database: int) -> None:
+    async def _copy(self, source: Redis, database: int) -> None:
+        """Another server has room of its own."""
+        limit = (await self._redis.config_get("maxmemory"))["maxmemory"]
+        await self.make_room(0)
         for name in await source.keys():
             await source.copy(name, name, destination_db=database, replace=True)
+        await self._redis.config_set("maxmemory", limit)
 
     async def fill_up(self, _: int) -> None:
         """Nothing more is written, but what is allowed to."""
