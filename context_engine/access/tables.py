@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from context_engine import keys, policy, view_filters
 from context_engine.access.attributes import asked_by
@@ -15,7 +16,7 @@ from context_engine.access.ways import Entry, Shown, entries, sees_view, shown, 
 from context_engine.facts import AgentFacts, FieldFacts, TableFacts, ViewFacts
 from context_engine.keys import Tag
 from context_engine.models.context import Unresolved
-from context_engine.models.sections import Role
+from context_engine.models.sections import TOO_SLOW, Role
 
 
 class Tables:
@@ -107,17 +108,24 @@ class Tables:
 
     def _looked_at(self, view: VisibleView) -> VisibleView:
         run = self._run
-        with run.noting() as reads:
-            made = looked_at(run, view, self._sight)
-        run.tell(cells_of(self.in_sight(reads)))
-        return made
+        late = not run.late.isdisjoint(asked_by([view.facts.filter]))
 
-    def _sight(self, table_id: str) -> view_filters.Sight | None:
+        def sight(table_id: str) -> view_filters.Sight | None:
+            nonlocal late
+            table = self.one(table_id)
+            late |= table is not None and table.late
+            return self._sight(table)
+
+        with run.noting() as reads:
+            made = looked_at(run, view, sight)
+        run.tell(cells_of(self.in_sight(reads)))
+        return replace(made, filter=False, where=None, uncountable=TOO_SLOW) if late else made
+
+    def _sight(self, table: VisibleTable | None) -> view_filters.Sight | None:
         """What the user sees of a table that a filter looks into."""
-        table = self.one(table_id)
         if table is None:
             return None
-        return view_filters.Sight(frozenset(self._run.fields_of(table_id) or ()), table.rows)
+        return view_filters.Sight(frozenset(self._run.fields_of(table.id) or ()), table.rows)
 
     # -- deciding ----------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from context_engine.facts import (
 )
 from context_engine.keys import Tag
 from context_engine.models.context import Unresolved
-from context_engine.models.sections import Permission, Role
+from context_engine.models.sections import TOO_SLOW, Permission, Role
 from context_engine.view_filters import Prepared, RowSet
 
 MAKER = object()
@@ -118,6 +118,11 @@ class VisibleTable(_Visible):
     def uncountable(self) -> str | None:
         """Why the rows in sight cannot be counted, although some way leads to rows."""
         return untold(self.ways)
+
+    @property
+    def late(self) -> bool:
+        """Whether rows in sight are not known for want of time."""
+        return self.uncountable is not None and any(w.uncountable == TOO_SLOW for w in self.ways)
 
     def ways_showing(self, field_ids: Collection[str]) -> tuple[Way, ...]:
         """The ways by which cells in all of these fields are in sight."""
@@ -232,11 +237,20 @@ class VisibleScope(_Visible):
     """Stored rules that cannot be read: an operator's to mend."""
     until: datetime | None = None
     """When a date that a count depends on turns; nothing made of this may outlive it."""
+    passing: bool = False
+    """Something that rules ask of the user was not had in time: what follows may change soon, with
+    no event."""
     timeline: str | None = None
     """As `Facts.timeline`."""
+
     made: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was made of this very object, kept as long as it is. A copy with changes has none, but
     one with another dialogue has the same: nothing is made of that."""
+
+    @property
+    def tasks_uncountable(self) -> str | None:
+        """Why the project's tasks in sight cannot be counted."""
+        return next((why for table in self.project_tables if (why := table.uncountable)), None)
 
 
 def rights_of(scope: VisibleScope, table_ids: Iterable[str]) -> dict[str, str]:
