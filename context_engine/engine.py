@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -29,9 +29,6 @@ __all__ = ["Answer", "ContextEngine", "Options", "moment_of"]
 
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Waits between attempts while a part is away; the last repeats until the build's bound."""
-
-Ids = tuple[str | None, str | None]
-"""Of the request and of its trace."""
 
 
 class ContextEngine:
@@ -70,17 +67,16 @@ class ContextEngine:
         Raises `NotFound` for what is fatal when out of sight, out of the cache too, `Unavailable`
         when the database or the evidence store stays away for the whole of the build's bound.
         """
-        arrived, name, bypass = time.monotonic(), flight_name(request, options), False
-        ids = request_id, trace_id
-        flight = self._joined(name, request, options, ids, bypass)
+        arrived, bypass = time.monotonic(), False
+        flight = self._joined(request, options, request_id, trace_id, bypass)
         if flight.read_at is not None and await self.liveness.proven() is None:
             # What is proven only later may answer who arrives later: this request is built for.
-            bypass, name = True, (name, "past the cache")
-            flight = self._joined(name, request, options, ids, bypass)
+            bypass = True
+            flight = self._joined(request, options, request_id, trace_id, bypass)
         try:
             await flight.ended()
             while not flight.serves(arrived):
-                flight = self._joined(name, request, options, ids, bypass)
+                flight = self._joined(request, options, request_id, trace_id, bypass)
                 await flight.ended()
             return flight.answer()
         finally:
@@ -93,13 +89,22 @@ class ContextEngine:
         return Tally(self._answers, self._bypassed)
 
     def _joined(
-        self, name: Hashable, request: ContextBuildInput, options: Options, ids: Ids, bypass: bool
+        self,
+        request: ContextBuildInput,
+        options: Options,
+        request_id: str | None,
+        trace_id: str | None,
+        bypass: bool,
     ) -> Flight[Answer]:
-        """The flight of that name, which begins here if there is none."""
+        """The flight of its like, which begins here if there is none."""
+        # Made anew each time: a thousand that wait would keep a thousand names.
+        name = flight_name(request, options)
+        if bypass:
+            name = (name, "past the cache")
         flight = self._flights.under_way(name)
         if flight is not None:
             return flight
-        asked = self._looking.asked(request, options, *ids)
+        asked = self._looking.asked(request, options, request_id, trace_id)
         return self._flights.begin(name, lambda flight: self._fly(flight, asked, bypass))
 
     async def _fly(self, flight: Flight[Answer], asked: Asked, bypass: bool) -> Answer:

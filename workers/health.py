@@ -12,24 +12,17 @@ someone else, and a restart would not help.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
-
 from context_engine.errors import Unavailable
 from context_engine.settings import Settings
 
 CHECK_SECONDS = 2.0
 """How long one part may take to answer before it counts as away."""
-
-CLOSE_SECONDS = 1.0
-"""How long an open connection may hold up the worker's end."""
 
 Check = Callable[[], Awaitable[object]]
 """Asks one part for a sign of life. Raises `Unavailable`, whose message says what is wrong."""
@@ -162,52 +155,8 @@ async def served(settings: Settings, worker: str) -> AsyncIterator[Health]:
     if settings.health_port is None:
         yield health
         return
-    logging.getLogger("aiohttp.server").addFilter(_no_bad_request)
-    runner = web.AppRunner(_app(health), access_log=None, shutdown_timeout=CLOSE_SECONDS)
-    await runner.setup()
-    try:
-        await _listen(runner, settings.health_host, settings.health_port)
+    # A tenth of a worker's start, and of no use to one that serves nothing.
+    from workers.health_server import serving
+
+    async with serving(health, settings.health_host, settings.health_port):
         yield health
-    finally:
-        await runner.cleanup()
-
-
-def _no_bad_request(entry: logging.LogRecord) -> bool:
-    """Leaves out what was no HTTP: it is answered 400, and a traceback of it says nothing more."""
-    error = entry.exc_info[1] if entry.exc_info else None
-    return not isinstance(error, HttpProcessingError)
-
-
-async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
-    try:
-        await web.TCPSite(runner, host, port).start()
-    except OSError as error:
-        raise Unavailable(
-            "health",
-            f"cannot listen on {host}:{port} ({error.strerror}): give another CONTEXT_HEALTH_PORT"
-            " or CONTEXT_HEALTH_HOST, or leave the port out",
-        ) from error
-
-
-def _app(health: Health) -> web.Application:
-    async def livez(_request: web.Request) -> web.Response:
-        return _answer(health.live())
-
-    async def readyz(_request: web.Request) -> web.Response:
-        return _answer(await health.ready())
-
-    app = web.Application()
-    app.add_routes([web.get("/livez", livez), web.get("/readyz", readyz)])
-    return app
-
-
-def _answer(report: Report) -> web.Response:
-    body = {
-        "worker": report.worker,
-        "ok": report.ok,
-        "failing": report.failing,
-        "noted": report.noted,
-        "passing": report.passing,
-    }
-    headers = {"Cache-Control": "no-store"}
-    return web.json_response(body, status=200 if report.ok else 503, headers=headers)

@@ -36,7 +36,9 @@ __all__ = ["ChangeApplier", "Consumption", "next_offsets", "run", "watched"]
 
 log = structlog.get_logger(__name__)
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.1
+"""How long a poll waits where nothing comes: a stop waits for it, with caches bypassed."""
+
 MOST_AHEAD = 10_000
 """Records that are marked, or about to be, while those before them are still being finished."""
 
@@ -239,10 +241,11 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         max_bytes=max(topic.max_message_bytes for topic in topics.changes()),
         session_ms=int(settings.invalidation_session_seconds * 1_000),
     )
-    async with served(settings, "invalidate") as health, bootstrap.parts(settings) as parts:
+    async with served(settings, "invalidate") as health, bootstrap.marking(settings) as parts:
+        liveness = bootstrap.liveness_of(settings, parts.liveness)
         health.needs("redis", parts.cache.ping)
         health.needs("partitions", consumer.check)
-        health.notes("liveness", lambda: proven(parts.engine.liveness))
+        health.notes("liveness", lambda: proven(liveness))
 
         async def start() -> None:
             # Nothing here reads the database: a revocation must not wait for it.

@@ -178,7 +178,7 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         max_record_bytes={t.name: t.max_message_bytes for t in topics.all()},
         timeout=SEND_SECONDS,
     )
-    async with served(settings, "relay") as health, bootstrap.parts(settings) as parts:
+    async with served(settings, "relay") as health, bootstrap.publishing(settings) as parts:
         health.needs("database", parts.outbox.lag)
         health.needs("broker", producer.check)
         relaying = Relay(parts.outbox, producer, topics)
