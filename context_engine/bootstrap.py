@@ -25,6 +25,7 @@ from context_engine.liveness import Assumed, Liveness, Lookout
 from context_engine.ports import ContextCache, Domain, LivenessStore, Snapshots
 from context_engine.repository import ContextRepository, Lifetimes
 from context_engine.settings import Settings, load
+from context_engine.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ def wire(
         Builder(limits),
         liveness=liveness,
         bypass_builds=config.bypass_builds,
+        turns=Turns(config.workspace_builds, config.workspace_waiting),
         build_timeout=config.build_timeout_seconds,
     )
     return Answering(config, domain, snapshots, cache, proofs, engine)

@@ -1,0 +1,151 @@
+"""One workspace offers twice what a worker can build; how long the others wait then, and alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from context_engine.adapters.sql import tables as t
+from tests.bench.hot import running
+from tests.bench.house import BenchHouse, real_request
+from tests.bench.load import Load, Measured, Request
+from tests.bench.report import Goal, Measure
+
+QUIET = tuple(f"quiet{number}" for number in range(8))
+PER_SECOND = 10
+"""What the others ask together, of each kind."""
+SECONDS = 20
+COLD, HOT = 200, 2_000
+
+
+@dataclass
+class Answers:
+    """Seconds that each answer took, and how many requests were turned away."""
+
+    seconds: list[float] = field(default_factory=list)
+    refused: int = 0
+
+    @property
+    def p99_ms(self) -> float:
+        return Measured(1.0, self.seconds).p99_ms
+
+
+@dataclass
+class Beside:
+    """What the others got in one spell."""
+
+    cold: Answers = field(default_factory=Answers)
+    hot: Answers = field(default_factory=Answers)
+    flood: Answers = field(default_factory=Answers)
+
+
+async def noisy(house: BenchHouse) -> list[Measure]:
+    """The others, cold and hot, alone and beside the flood, in one run."""
+    await _furnish(house)
+    worker = house.worker()
+    async with (
+        running(worker),
+        Load(house.settings.kafka_bootstrap, worker.requests_topic, worker.replies_topic) as load,
+    ):
+        await load.flood(HOT // 4, _hot)
+        hot = (await load.flood(HOT, _hot)).per_second
+        await load.flood(COLD // 4, _cold)
+        cold = (await load.flood(COLD, _cold, in_flight=32)).per_second
+        offered = min(2 * cold, hot / 2)
+        alone = await _spell(load, 0)
+        beside = await _spell(load, offered)
+    turned = beside.flood.refused / (len(beside.flood.seconds) + beside.flood.refused)
+    return [
+        _others("cold", beside.cold, alone.cold),
+        _others("hot", beside.hot, alone.hot),
+        Measure("noisy: others turned away", _refused(beside) + _refused(alone), "requests",
+                goal=Goal("<=", 0)),
+        Measure("noisy: offered by the flood", offered, "1/s", cold, "cold builds"),
+        Measure("noisy: of it turned away", turned, "of requests"),
+        Measure("noisy: a worker's hot rate", hot, "1/s"),
+    ]  # fmt: skip
+
+
+def _others(kind: str, beside: Answers, alone: Answers) -> Measure:
+    name = f"noisy: others' p99, {kind}"
+    return Measure(name, beside.p99_ms, "ms", alone.p99_ms, "alone", Goal("<=", 3.0))
+
+
+def _refused(spell: Beside) -> int:
+    return spell.cold.refused + spell.hot.refused
+
+
+async def _spell(load: Load, offered: float) -> Beside:
+    """For so long the others ask, each at its times whatever came of the one before."""
+    found = Beside()
+    async with asyncio.TaskGroup() as lanes:
+        lanes.create_task(_steadily(load, _cold, PER_SECOND, found.cold))
+        lanes.create_task(_steadily(load, _hot, PER_SECOND, found.hot))
+        if offered:
+            lanes.create_task(_steadily(load, _noise, offered, found.flood))
+    return found
+
+
+async def _steadily(
+    load: Load, make: Callable[[int], Request], per_second: float, into: Answers
+) -> None:
+    async def ask(number: int) -> None:
+        began = time.perf_counter()
+        answer = await load.ask(make(number))
+        if b'"code":"rate_limited"' in answer:
+            into.refused += 1
+        else:
+            into.seconds.append(time.perf_counter() - began)
+
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as asked:
+        for number in range(round(per_second * SECONDS)):
+            await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
+            asked.create_task(ask(number))
+
+
+def _request(number: int, workspace: str, **more: object) -> Request:
+    plain = real_request(number)
+    data = json.loads(plain.value)
+    data["input"] |= {"workspaceId": workspace, "tableIds": [f"{workspace}.t"], "viewId": None}
+    key = f"ana|{workspace}|{data['input']['sessionId']}".encode()
+    return replace(plain, key=key, value=json.dumps({**data, **more}).encode())
+
+
+def _hot(number: int) -> Request:
+    return _request(number, QUIET[number % len(QUIET)])
+
+
+def _cold(number: int) -> Request:
+    return _request(number, QUIET[number % len(QUIET)], options={"fresh": True})
+
+
+def _noise(number: int) -> Request:
+    return _request(number, "noisy", options={"fresh": True})
+
+
+async def _furnish(house: BenchHouse) -> None:
+    """Workspaces that are alike: a table of a thousand records each."""
+    for workspace in (*QUIET, "noisy"):
+        table = f"{workspace}.t"
+        here = {"workspace_id": workspace, "table_id": table}
+        add = house.world.add
+        await add(t.workspaces, {"id": workspace, "name": workspace})
+        await add(t.members, {"workspace_id": workspace, "user_id": "ana", "role": "admin"})
+        await add(t.tables, {"id": table, "workspace_id": workspace, "name": table})
+        await add(
+            t.fields,
+            *(
+                {"id": f"{table}.f{n}", "name": f"Field {n}", "type": "text", "primary": n == 0,
+                 "position": n, **here}
+                for n in range(16)
+            ),
+        )  # fmt: skip
+        await add(
+            t.records,
+            *({"id": f"{table}.r{n}", "cells": {f"{table}.f0": str(n)}, "created_by": "ana", **here}
+              for n in range(1_000)),
+        )  # fmt: skip
