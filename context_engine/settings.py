@@ -165,6 +165,8 @@ class Settings(BaseSettings):
     """Where answers go unless the request names another topic."""
     topic_evictions: str = "context.evictions"
     """Where it is told what was taken back."""
+    topic_handled: str = "context.dead-letters-handled"
+    """Which dead letters were replayed or discarded."""
     topic_domain_prefix: str = "domain."
     """Followed by the kind of change: `domain.schema-change` and so on."""
     reply_topics: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parsed)] = (

@@ -15,10 +15,10 @@ from tests.bench.load import Load, Measured, Request
 from tests.bench.report import Goal, Measure
 
 QUIET = tuple(f"quiet{number}" for number in range(8))
-PER_SECOND = 10
+PER_SECOND = 5
 """What the others ask together, of each kind."""
 SECONDS = 20
-COLD, HOT = 200, 2_000
+COLD, HOT = 200, 1_000
 
 
 @dataclass
