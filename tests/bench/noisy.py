@@ -15,10 +15,11 @@ from tests.bench.load import Load, Measured, Request
 from tests.bench.report import Goal, Measure
 
 QUIET = tuple(f"quiet{number}" for number in range(8))
-PER_SECOND = 5
-"""What the others ask together, of each kind."""
-SECONDS = 20
-COLD, HOT = 200, 1_000
+SHARE = 0.1
+"""What the others ask together, cold and hot alike, of what a worker can build."""
+ASKED = 200
+"""How many requests of each kind they ask in a spell."""
+COLD, HOT = 400, 4_000
 
 
 @dataclass
@@ -55,8 +56,8 @@ async def noisy(house: BenchHouse) -> list[Measure]:
         await load.flood(COLD // 4, _cold)
         cold = (await load.flood(COLD, _cold, in_flight=32)).per_second
         offered = min(2 * cold, hot / 2)
-        alone = await _spell(load, 0)
-        beside = await _spell(load, offered)
+        alone = await _spell(load, cold * SHARE, 0)
+        beside = await _spell(load, cold * SHARE, offered)
     turned = beside.flood.refused / (len(beside.flood.seconds) + beside.flood.refused)
     return [
         _others("cold", beside.cold, alone.cold),
@@ -78,19 +79,20 @@ def _refused(spell: Beside) -> int:
     return spell.cold.refused + spell.hot.refused
 
 
-async def _spell(load: Load, offered: float) -> Beside:
-    """For so long the others ask, each at its times whatever came of the one before."""
+async def _spell(load: Load, asked: float, offered: float) -> Beside:
+    """The others ask, and the flood, each at its times whatever came of the one before."""
     found = Beside()
     async with asyncio.TaskGroup() as lanes:
-        lanes.create_task(_steadily(load, _cold, PER_SECOND, found.cold))
-        lanes.create_task(_steadily(load, _hot, PER_SECOND, found.hot))
+        lanes.create_task(_steadily(load, _cold, ASKED, asked, found.cold))
+        lanes.create_task(_steadily(load, _hot, ASKED, asked, found.hot))
         if offered:
-            lanes.create_task(_steadily(load, _noise, offered, found.flood))
+            flood = round(ASKED * offered / asked)
+            lanes.create_task(_steadily(load, _noise, flood, offered, found.flood))
     return found
 
 
 async def _steadily(
-    load: Load, make: Callable[[int], Request], per_second: float, into: Answers
+    load: Load, make: Callable[[int], Request], count: int, per_second: float, into: Answers
 ) -> None:
     async def ask(number: int) -> None:
         began = time.perf_counter()
@@ -102,7 +104,7 @@ async def _steadily(
 
     began = time.perf_counter()
     async with asyncio.TaskGroup() as asked:
-        for number in range(round(per_second * SECONDS)):
+        for number in range(count):
             await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
             asked.create_task(ask(number))
 
