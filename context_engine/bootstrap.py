@@ -74,7 +74,7 @@ def wire(
         Builder(limits),
         liveness=liveness,
         bypass_builds=config.bypass_builds,
-        turns=Turns(config.workspace_builds, config.workspace_waiting),
+        turns=Turns(config.workspace_builds, config.max_in_flight // 2),
         build_timeout=config.build_timeout_seconds,
     )
     return Answering(config, domain, snapshots, cache, proofs, engine)

@@ -129,13 +129,11 @@ class Settings(BaseSettings):
     """Builds at once in one process while liveness is not proven, so that the database survives
     the requests that the cache answers otherwise."""
     workspace_builds: int = Field(2, ge=1, le=256)
-    """Builds of one workspace at once in one worker; more of them wait for their turn. Hits are not
-    counted. So that one that asks for more than can be built does not starve the others: about two
-    keep a worker busy, and each more makes everybody else's builds slower. With one workspace, or
-    builds that wait for the database most of the time, more are faster."""
-    workspace_waiting: int = Field(64, ge=0, le=4_096)
-    """How many builds of one workspace may wait in one worker. What comes beyond is answered
-    `rate_limited` at once; well below `CONTEXT_MAX_IN_FLIGHT`, which all workspaces share."""
+    """Builds of one workspace at once in one worker, hits not counted; more wait for their turn, up
+    to half of `CONTEXT_MAX_IN_FLIGHT`, and what comes beyond is answered `rate_limited` at once. So
+    that one that asks for more than can be built does not starve the others: two keep a worker
+    busy, and each more makes everybody else's builds slower. With one workspace only, or builds
+    that mostly wait for the database, more are faster."""
     database_pool_size: int = Field(16, ge=1, le=256)
     """Connections of one process."""
     redis_timeout_seconds: float = Field(1.0, gt=0)

@@ -27,10 +27,10 @@ class _Queue:
 
 
 class Turns:
-    """At most `at_once` builds of a workspace run, at most `waiting` more wait, in order."""
+    """At most `at_once` builds of a workspace run; others wait in order, up to `most` in all."""
 
-    def __init__(self, at_once: int, waiting: int) -> None:
-        self._at_once, self._most = at_once, at_once + waiting
+    def __init__(self, at_once: int, most: int) -> None:
+        self._at_once, self._most = at_once, max(at_once, most)
         self._queues: dict[str, _Queue] = {}
         self._mean_seconds: float | None = None
 

@@ -25,7 +25,7 @@ async def world(database: AsyncEngine) -> World:
 
 @pytest.fixture
 def engine(database: AsyncEngine, cache: RedisCache, world: World) -> ContextEngine:
-    return engine_over(database, cache, turns=Turns(at_once=1, waiting=1))
+    return engine_over(database, cache, turns=Turns(at_once=1, most=2))
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ async def settled() -> None:
 
 async def test_a_workspace_has_its_share_and_others_theirs() -> None:
     """Its third build waits and its fifth is refused at once; another workspace is not held up."""
-    builds = Builds(Turns(at_once=2, waiting=2))
+    builds = Builds(Turns(at_once=2, most=4))
     tasks = [asyncio.create_task(builds.build("noisy")) for _ in range(4)]
     await settled()
     with pytest.raises(RateLimited):
@@ -46,7 +46,7 @@ async def test_a_workspace_has_its_share_and_others_theirs() -> None:
 
 async def test_nothing_is_kept_of_a_workspace_without_builds() -> None:
     """Not of one that built, nor of one that failed, nor of one that was given up waiting."""
-    turns = Turns(at_once=1, waiting=1)
+    turns = Turns(at_once=1, most=2)
     builds = Builds(turns)
     first = asyncio.create_task(builds.build("a"))
     await settled()
@@ -66,7 +66,7 @@ async def test_nothing_is_kept_of_a_workspace_without_builds() -> None:
 
 async def test_who_is_refused_is_told_when_to_ask_again() -> None:
     """Not before any build was done; then by how long they take, and how many wait."""
-    turns = Turns(at_once=1, waiting=0)
+    turns = Turns(at_once=1, most=0)
     async with turns.of("a"):
         with pytest.raises(RateLimited) as first:
             await turns.of("a").__aenter__()
