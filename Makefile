@@ -28,7 +28,7 @@ check: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-properties: $(READY)  ## a long proof: AREA=access, freshness or model; see docs/testing.md
+properties: $(READY)  ## a long proof: AREA=access, freshness, model or fuzz; see docs/testing.md
 	@AREA=$(AREA) $(BIN)/python -m pytest -q -s tests/properties/test_$(AREA).py $(ARGS)
 
 soak: $(READY)  ## everything at once, workers killed, an audit beside it; SOAK_MINUTES=20
