@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import structlog
 
 from context_engine.errors import Unavailable
+from context_engine.settings import Settings
 from workers.backoff import pause
 from workers.signals import leaving, stop_requested
 from workers.supervisor import WorkerProcess
@@ -23,6 +24,8 @@ FIRST_SECONDS, LONGEST_SECONDS = 1.0, 30.0
 """Waits between a loud exit and the next start."""
 HEALTHY_SECONDS = 60.0
 """Who was ready for so long is restarted as if for the first time."""
+BEYOND_SECONDS = 5.0
+"""Past a worker's own bound for leaving, by so much, it is killed."""
 USELESS = frozenset({2, 78})
 """Codes that stay the same however often it is started: the command line, and a setting."""
 
@@ -112,19 +115,21 @@ async def run_supervised(
     names: Sequence[str],
     *,
     say: Callable[[str], object],
+    settings: Settings,
     options: Sequence[str] = (),
-    health_port: int | None = None,
 ) -> int:
     """These workers, each supervised, until SIGTERM or SIGINT: the first code that is not 0.
 
     Where one is of no use any more the others are told to stop too.
     """
-    stop = stop_requested()
+    stop, port = stop_requested(), settings.health_port
+    patience = settings.shutdown_seconds + BEYOND_SECONDS
 
     async def one(number: int, name: str) -> int:
-        env = {} if health_port is None else {"CONTEXT_HEALTH_PORT": str(health_port + number)}
+        env = {} if port is None else {"CONTEXT_HEALTH_PORT": str(port + number)}
+        worker = WorkerProcess(name, env, options=options, stop_seconds=patience)
         try:
-            return await supervise(WorkerProcess(name, env, options=options), stop, say=say)
+            return await supervise(worker, stop, say=say)
         finally:
             stop.set()
 

@@ -35,6 +35,7 @@ class WorkerProcess:
     process: asyncio.subprocess.Process | None = None
     options: Sequence[str] = ()
     """Of its command line."""
+    stop_seconds: float = STOP_SECONDS
 
     @property
     def pid(self) -> int:
@@ -92,7 +93,7 @@ class WorkerProcess:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
             try:
-                async with asyncio.timeout(STOP_SECONDS):
+                async with asyncio.timeout(self.stop_seconds):
                     await process.wait()
             except TimeoutError:
                 await self.kill()

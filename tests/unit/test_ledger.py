@@ -7,10 +7,12 @@ import pytest
 from context_engine.errors import InvalidRequest
 from context_engine.settings import Settings
 from events.dead_letters import REPLAY_COUNT, dead_letter, replayed
-from events.ledger import CLAIM_MS, Act, Handling, Ledger
+from events.ledger import CLAIM_MS, Act, Handling, Ledger, State
 from events.letters import Letter, LetterPlace, Wanted, letter_of, place_of
 from events.records import OutgoingRecord, RawMessage
 from events.topics import Topics
+from workers.cli.letter import show_letter, whole_json
+from workers.cli.terminal import json_text
 
 pytestmark = pytest.mark.unit
 
@@ -107,6 +109,10 @@ HOSTILE = {
         DLT, 0, 1, 0, b"", b"null", ((REPLAY_COUNT, None), ("kafka_dlt-exception-message", None))
     ),
     "a count that is none": RawMessage(DLT, 0, 1, 0, b"", b"1", ((REPLAY_COUNT, b"9" * 5_000),)),
+    "times that no calendar has": RawMessage(
+        DLT, 0, 1, 2**62, b"", b"[NaN]", (("kafka_dlt-original-timestamp", b"\x7f" * 8),)
+    ),
+    "half a character": RawMessage(DLT, 0, 1, -1, b"", b'"\\ud800\x1b[2J"', ()),
     "long words": RawMessage(
         DLT, 0, 1, 0, b"k" * 999, b'{"input":7}', (("kafka_dlt-exception-fqcn", b"\xff" * 9_999),)
     ),
@@ -121,6 +127,19 @@ def test_whatever_is_there_is_read_within_bounds(raw: RawMessage) -> None:
     assert len(letter.error) + len(letter.reason) < 3_000
     assert letter.workspace_ids == ()
     assert letter in Wanted()
+
+
+@pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE)
+def test_whatever_is_there_is_shown_and_steers_no_terminal(
+    raw: RawMessage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For programs it is JSON, for people text that prints."""
+    letter, state = letter_of(raw), State("claimed", "a", 2**62)
+    json_text(whole_json(letter, raw, state)).encode()
+    show_letter(letter, raw, state, whole=True)
+    out = capsys.readouterr().out
+    assert str(letter.place) in out
+    assert out.replace("\n", "").isprintable()
 
 
 def test_the_count_outlives_another_burial() -> None:

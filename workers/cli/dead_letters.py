@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from context_engine.errors import InvalidRequest
-from workers.cli.evidence import clock, line, moment, said, warn_operator
-from workers.cli.letter import letter_json, show_letter, whole_json
+from workers.cli.evidence import line, moment, said, warn_operator
+from workers.cli.letter import at, letter_json, show_letter, whole_json
 from workers.cli.shared import Exit, JsonFlag, Misused, config, console, run, show_json, stderr
 from workers.cli.terminal import plural
 
@@ -241,5 +241,5 @@ def _listed(letters: list[Letter]) -> Table:
             (f"{one.error[:60]}  ", "cyan"), said(one.reason), "\n",
             said(", ".join(one.workspace_ids) or "workspace unknown", "dim"),
         )  # fmt: skip
-        table.add_row(clock(datetime.fromtimestamp(one.at_ms / 1_000, UTC)), about)
+        table.add_row(at(one.at_ms), about)
     return table

@@ -62,10 +62,10 @@ def _bytes(value: bytes | None) -> JsonObject:
 
 def show_letter(one: Letter, raw: RawMessage, state: State | None, *, whole: bool) -> None:
     """For people."""
-    line(f"{one.place}  buried {clock(datetime.fromtimestamp(one.at_ms / 1_000, UTC))}")
+    line(f"{one.place}  buried {at(one.at_ms)}")
     line(f"{one.error}: {one.reason}")
     if state is not None:
-        line(f"{state.act} {clock(datetime.fromtimestamp(state.since_ms / 1_000, UTC))}")
+        line(f"{state.act} {at(state.since_ms)}")
     line(f"workspace {', '.join(one.workspace_ids) or 'unknown'}, replayed {one.replays} times")
     line(f"key {_shown(raw.key)}")
     for name, value in raw.headers[:HEADERS]:
@@ -110,5 +110,20 @@ def _escaped(text: str) -> str:
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
-def _iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1_000, UTC).isoformat()
+def _iso(ms: int) -> str | None:
+    at = _time(ms)
+    return None if at is None else at.isoformat()
+
+
+def at(ms: int) -> str:
+    """A time for people: local, to the second."""
+    found = _time(ms)
+    return "no time" if found is None else clock(found)
+
+
+def _time(ms: int) -> datetime | None:
+    """None for what no calendar has: it stands in a header that anybody may write."""
+    try:
+        return datetime.fromtimestamp(ms / 1_000, UTC).astimezone()
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -52,10 +52,10 @@ def supervised(*names: str, json_logs: bool = False) -> NoReturn:
     """Runs workers as children of this process, started again after each loud exit."""
     from workers.process import run
 
-    port = config().health_port
+    settings = config()
     configure(json_logs)
     options = ("--json",) if json_logs else ()
-    raise typer.Exit(run(run_supervised(names, say=_say, options=options, health_port=port)))
+    raise typer.Exit(run(run_supervised(names, say=_say, settings=settings, options=options)))
 
 
 def _say(line: str) -> None:
