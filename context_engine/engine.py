@@ -107,11 +107,13 @@ class ContextEngine:
         bypass: bool,
         until: float,
     ) -> Flight[Answer]:
-        """The flight of that name, which begins here if there is none."""
+        """The flight of that name, which begins here if there is none. Raises `RateLimited`."""
         flight = self._flights.under_way(name)
         if flight is None:
             asked = self._looking.asked(request, options, *ids)
             flight = self._flights.begin(name, lambda flight: self._fly(flight, asked, bypass))
+        elif self._turns is not None:
+            self._turns.board(request.workspace_id, flight)
         flight.until = max(flight.until, until)
         return flight
 
@@ -148,7 +150,7 @@ class ContextEngine:
         """
         last: Unavailable | None = None
         try:
-            async with asyncio.timeout(self._build_timeout), self._turn(asked):
+            async with asyncio.timeout(self._build_timeout), self._turn(asked, flight):
                 if time.monotonic() > flight.until:
                     raise Expired
                 for attempt in range(1_000_000):
@@ -164,10 +166,10 @@ class ContextEngine:
         raise Unavailable("build", f"not done within {self._build_timeout:g} s; try again later")
 
     @asynccontextmanager
-    async def _turn(self, asked: Asked) -> AsyncIterator[None]:
+    async def _turn(self, asked: Asked, flight: Flight[Answer]) -> AsyncIterator[None]:
         """A turn among its workspace's builds. Those in place of the whole cache come a few at a
         time beside that: the database must survive, and no workspace takes all of them."""
-        turns = self._turns.of(asked.scope.workspace_id) if self._turns else nullcontext()
+        turns = self._turns.of(asked.scope.workspace_id, flight) if self._turns else nullcontext()
         async with turns, self._bypasses if asked.remarks.bypassed else nullcontext():
             yield
 

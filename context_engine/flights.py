@@ -54,6 +54,11 @@ class Flight(Generic[Answer]):
         self._waiting = 0
         self._waiters: list[asyncio.Future[None]] = []
 
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for it."""
+        return self._waiting
+
     def serves(self, arrived: float) -> bool:
         """Whether its answer may be given to a request that arrived then. One that was given up
         has none: who found it and was not waiting yet must not be ended with it."""

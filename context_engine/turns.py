@@ -1,4 +1,5 @@
-"""Whose turn it is to be built: a few builds of each workspace at once, a bounded queue for more.
+"""Whose turn it is to be built: a few builds of each workspace at once, and bounded seats for who
+waits.
 
 One workspace that asks for more than can be built would otherwise hold every slot of the worker,
 and every other workspace behind it. Hits take no turn. Nothing is kept of a workspace that has
@@ -11,7 +12,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from context_engine.errors import RateLimited
 
@@ -19,15 +21,29 @@ LATEST_SHARE = 0.1
 """How much of the mean time of a build the latest one makes out."""
 
 
+class Awaited(Protocol):
+    """A build with those who wait for it: equal requests share one."""
+
+    @property
+    def waiting(self) -> int: ...
+
+
 @dataclass(slots=True)
 class _Queue:
     free: asyncio.Semaphore
-    builds: int = 0
-    """Those that run and those that wait."""
+    builds: set[Awaited] = field(default_factory=set)
+    """Those that run and those that wait for their turn."""
+
+    @property
+    def seats(self) -> int:
+        """Requests that wait for one of them."""
+        return sum(build.waiting for build in self.builds)
 
 
 class Turns:
-    """At most `at_once` builds of a workspace run; others wait in order, up to `most` in all."""
+    """At most `at_once` builds of a workspace run; the others wait in order, for `most` requests
+    in all. However many wait for builds that run, as long as none waits for its turn, is fine:
+    that ends soon."""
 
     def __init__(self, at_once: int, most: int) -> None:
         self._at_once, self._most = at_once, max(at_once, most)
@@ -35,27 +51,37 @@ class Turns:
         self._mean_seconds: float | None = None
 
     @asynccontextmanager
-    async def of(self, workspace_id: str) -> AsyncIterator[None]:
-        """A turn of this workspace. Raises `RateLimited`, at once, where its queue is full."""
+    async def of(self, workspace_id: str, build: Awaited) -> AsyncIterator[None]:
+        """A turn of this workspace. Raises `RateLimited`, at once, where too many wait."""
         queue = self._queues.get(workspace_id)
         if queue is None:
             queue = self._queues[workspace_id] = _Queue(asyncio.Semaphore(self._at_once))
-        elif queue.builds >= self._most:
-            raise RateLimited(
-                f"{queue.builds} builds of this workspace are under way in this worker;"
-                " ask again later",
-                self._until_done(queue.builds),
-            )
-        queue.builds += 1
+        elif len(queue.builds) >= self._at_once:
+            self._check(queue)
+        queue.builds.add(build)
         try:
             async with queue.free:
                 began = time.monotonic()
                 yield
                 self._learn(time.monotonic() - began)
         finally:
-            queue.builds -= 1
+            queue.builds.remove(build)
             if not queue.builds:
                 del self._queues[workspace_id]
+
+    def board(self, workspace_id: str, build: Awaited) -> None:
+        """One more request is to wait for `build`. Raises `RateLimited` where too many wait."""
+        queue = self._queues.get(workspace_id)
+        if queue is not None and build in queue.builds and len(queue.builds) > self._at_once:
+            self._check(queue)
+
+    def _check(self, queue: _Queue) -> None:
+        if (seats := queue.seats) >= self._most:
+            raise RateLimited(
+                f"{seats} requests wait for builds of this workspace in this worker;"
+                " ask again later",
+                self._until_done(len(queue.builds)),
+            )
 
     def _learn(self, seconds: float) -> None:
         mean = self._mean_seconds

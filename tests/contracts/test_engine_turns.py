@@ -39,7 +39,7 @@ async def _waiting(engine: ContextEngine, builds: int) -> None:
     """Until so many builds of the workspace run or wait."""
     assert engine._turns is not None
     async with asyncio.timeout(10):
-        while (queue := engine._turns._queues.get("w")) is None or queue.builds < builds:  # noqa: ASYNC110
+        while (queue := engine._turns._queues.get("w")) is None or len(queue.builds) < builds:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
@@ -102,3 +102,16 @@ async def test_a_begun_build_is_not_given_up(engine: ContextEngine, gate: Gate) 
     engine._flights._flying[next(iter(engine._flights._flying))].until = 0.0
     gate.free.set()
     assert (await begun).source == "build"
+
+
+async def test_who_joins_a_build_that_waits_needs_a_seat(engine: ContextEngine, gate: Gate) -> None:
+    """Equal requests share one build, and still are no way past the limit."""
+    builds = [asyncio.create_task(engine.build(asked()))]
+    await _waiting(engine, 1)
+    builds.append(asyncio.create_task(engine.build(asked("bob"))))
+    await _waiting(engine, 2)
+    with pytest.raises(RateLimited):
+        await engine.build(asked("bob"))
+    gate.free.set()
+    await asyncio.gather(*builds)
+    assert gate.opened == 2
