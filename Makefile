@@ -20,7 +20,7 @@ demo: $(READY)  ## start everything, show the product at work, stop everything
 	@$(BIN)/context-engine demo
 
 test: $(READY)  ## every test; ARGS="-k name" for some, CONTEXT_TEST_KAFKA=maven or docker for Apache Kafka
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
