@@ -15,6 +15,7 @@ import pytest
 from workers.supervisor import WorkerProcess
 
 pytestmark = [
+    pytest.mark.any_broker,
     pytest.mark.timeout(180),
     pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for the child"),
 ]
