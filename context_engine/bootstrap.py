@@ -24,6 +24,7 @@ from context_engine.ports import (
     Snapshots,
 )
 from context_engine.settings import Settings, load
+from context_engine.turns import Turns
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -98,6 +99,7 @@ def wire(
         Builder(limits),
         liveness=liveness,
         bypass_builds=config.bypass_builds,
+        turns=Turns(config.workspace_builds, config.max_in_flight // 2),
         build_timeout=config.build_timeout_seconds,
     )
     return Answering(

@@ -128,6 +128,12 @@ class Settings(BaseSettings):
     bypass_builds: int = Field(8, ge=1, le=256)
     """Builds at once in one process while liveness is not proven, so that the database survives
     the requests that the cache answers otherwise."""
+    workspace_builds: int = Field(2, ge=1, le=256)
+    """Builds of one workspace at once in one worker, hits not counted; more wait for their turn, up
+    to half of `CONTEXT_MAX_IN_FLIGHT`, and what comes beyond is answered `rate_limited` at once. So
+    that one that asks for more than can be built does not starve the others: two keep a worker
+    busy, and each more makes everybody else's builds slower. With one workspace only, or builds
+    that mostly wait for the database, more are faster."""
     database_pool_size: int = Field(16, ge=1, le=256)
     """Connections of one process."""
     redis_timeout_seconds: float = Field(1.0, gt=0)
@@ -159,6 +165,8 @@ class Settings(BaseSettings):
     """Where answers go unless the request names another topic."""
     topic_evictions: str = "context.evictions"
     """Where it is told what was taken back."""
+    topic_handled: str = "context.dead-letters-handled"
+    """Which dead letters were replayed or discarded."""
     topic_domain_prefix: str = "domain."
     """Followed by the kind of change: `domain.schema-change` and so on."""
     reply_topics: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parsed)] = (

@@ -20,6 +20,9 @@ LARGEST_SOURCE = MIB
 
 PREFIX = "kafka_dlt-"
 
+REPLAY_COUNT = "context-replay-count"
+"""Header of a message that comes out of the dead letters: how often it did, in decimal digits."""
+
 
 def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> OutgoingRecord:
     """The record that buries `raw`: same partition, same key and value, bounded headers.
@@ -47,6 +50,19 @@ def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> Outgo
         value=value,
         headers=(*_bounded(raw), *why),
         partition=raw.partition,
+    )
+
+
+def replayed(letter: RawMessage, count: int) -> OutgoingRecord:
+    """`letter` as it came at first, to the topic that it came from: same partition, key, value and
+    headers, and `count` in front of them, where it survives another burial."""
+    kept = (one for one in letter.headers if not one[0].startswith((PREFIX, REPLAY_COUNT)))
+    return OutgoingRecord(
+        topic=letter.topic.removesuffix(DEAD_LETTER_SUFFIX),
+        key=letter.key,
+        value=letter.value,
+        headers=((REPLAY_COUNT, str(count).encode()), *kept),
+        partition=letter.partition,
     )
 
 
