@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from context_engine.adapters.counted import CacheCounts, CountedCache
 from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.sql.engine import create_engine
 from context_engine.adapters.sql.outbox import SqlOutbox
@@ -37,6 +38,8 @@ class Answering:
     cache: ContextCache
     liveness: LivenessStore
     engine: ContextEngine
+    counts: CacheCounts
+    """What the engine found in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +70,16 @@ def wire(
         compression_chars=config.compression_char_budget,
         tag_secret=config.tag_secret.get_secret_value(),
     )
+    counted = CountedCache(cache)
     engine = ContextEngine(
         domain,
-        ContextRepository(cache, snapshots, lifetimes),
+        ContextRepository(counted, snapshots, lifetimes),
         Builder(limits),
         liveness=liveness,
         bypass_builds=config.bypass_builds,
         build_timeout=config.build_timeout_seconds,
     )
-    return Answering(config, domain, snapshots, cache, proofs, engine)
+    return Answering(config, domain, snapshots, cache, proofs, engine, counted.counts)
 
 
 @asynccontextmanager
@@ -121,6 +125,7 @@ async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
             snapshots=snapshots,
             cache=cache,
             engine=wired.engine,
+            counts=wired.counts,
             database=database,
             services=DomainServices(
                 database,

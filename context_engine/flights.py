@@ -39,15 +39,15 @@ def pauses() -> Iterator[float]:
 class Flight(Generic[Answer]):
     """An answer on its way, for as long as anybody waits for it."""
 
-    __slots__ = ("_waiters", "_waiting", "bypassed", "read_at", "task")
+    __slots__ = ("_waiters", "_waiting", "past", "read_at", "task")
 
     task: asyncio.Task[Answer]
 
     def __init__(self) -> None:
         self.read_at: float | None = None
         """Just before the clock was last read, by this process's monotonic clock; None: not yet."""
-        self.bypassed = False
-        """Its answer came past the cache."""
+        self.past: str | None = None
+        """Why its answer came past the cache; None where it did not."""
         self._waiting = 0
         self._waiters: list[asyncio.Future[None]] = []
 

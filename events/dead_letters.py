@@ -19,6 +19,7 @@ LARGEST_SOURCE = MIB
 """Largest message of the topics that are read, in bytes."""
 
 PREFIX = "kafka_dlt-"
+FQCN = f"{PREFIX}exception-fqcn"
 
 
 def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> OutgoingRecord:
@@ -36,7 +37,7 @@ def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> Outgo
         (f"{PREFIX}original-offset", raw.offset.to_bytes(8, "big", signed=True)),
         (f"{PREFIX}original-timestamp", raw.timestamp.to_bytes(8, "big", signed=True)),
         (f"{PREFIX}original-consumer-group", group.encode()),
-        (f"{PREFIX}exception-fqcn", _name(error).encode()),
+        (FQCN, _name(error).encode()),
         (f"{PREFIX}exception-message", _reason(error)),
         (f"{PREFIX}exception-stacktrace", b""),
         *(((f"{PREFIX}truncated", b"true"),) if cut else ()),
@@ -48,6 +49,14 @@ def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> Outgo
         headers=(*_bounded(raw), *why),
         partition=raw.partition,
     )
+
+
+def reason_of(record: OutgoingRecord) -> str | None:
+    """The class of the error that `record`, a dead letter, was buried for; None for others."""
+    for name, value in record.headers:
+        if name == FQCN and value is not None and record.topic.endswith(DEAD_LETTER_SUFFIX):
+            return value.decode().rpartition(".")[2]
+    return None
 
 
 def _name(error: ContextEngineError) -> str:

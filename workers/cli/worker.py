@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Protocol
 
@@ -16,7 +17,9 @@ from workers.signals import leaving, stop_requested
 
 app = typer.Typer(no_args_is_help=True, help="Runs a worker in the foreground.")
 
-JsonLogs = Annotated[bool, typer.Option("--json", help="Log lines as JSON.")]
+JsonLogs = Annotated[
+    bool, typer.Option("--json", help="Log lines as JSON, as CONTEXT_LOG_FORMAT=json.")
+]
 
 
 class Run(Protocol):
@@ -40,6 +43,14 @@ async def until_signalled(run: Run, settings: Settings, name: str) -> int:
         leaving()
 
 
+def _set_up(json_logs: bool) -> Settings:
+    """Reads the settings, and has the log as they want it."""
+    settings = config()
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    configure(json_logs or settings.log_format == "json", level=level)
+    return settings
+
+
 @app.command()
 def build(json_logs: JsonLogs = False) -> None:
     """Answers build requests.
@@ -49,8 +60,7 @@ def build(json_logs: JsonLogs = False) -> None:
     from workers.build import run as answer
     from workers.process import run
 
-    settings = config()
-    configure(json_logs)
+    settings = _set_up(json_logs)
     raise typer.Exit(run(until_signalled(answer, settings, "build")))
 
 
@@ -63,8 +73,7 @@ def invalidate(json_logs: JsonLogs = False) -> None:
     from workers.invalidate import run as consume
     from workers.process import run
 
-    settings = config()
-    configure(json_logs)
+    settings = _set_up(json_logs)
     raise typer.Exit(run(until_signalled(consume, settings, "invalidate")))
 
 
@@ -77,8 +86,7 @@ def relay(json_logs: JsonLogs = False) -> None:
     from workers.process import run
     from workers.relay import run as publish
 
-    settings = config()
-    configure(json_logs)
+    settings = _set_up(json_logs)
     raise typer.Exit(run(until_signalled(publish, settings, "relay")))
 
 
