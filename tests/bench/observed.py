@@ -1,8 +1,8 @@
 """What it costs to be watched: hot throughput with metrics and logs on, against off.
 
 The same worker with other settings, in turns, since the speed of a machine drifts; scraped every
-second. Beside the throughput stands the processor time that a request takes the worker: that is what
-being watched costs, and a machine that others use changes it less.
+second. Beside the throughput stands the processor time that a request takes the worker: what being
+watched costs, and less at the mercy of who else uses the machine.
 """
 
 from __future__ import annotations
