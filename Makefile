@@ -20,7 +20,7 @@ demo: $(READY)  ## start everything, show the product at work, stop everything
 	@$(BIN)/context-engine demo
 
 test: $(READY)  ## every test; ARGS="-k name" for some, CONTEXT_TEST_KAFKA=maven or docker for Apache Kafka
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
@@ -28,7 +28,7 @@ check: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-properties: $(READY)  ## a long proof: AREA=access, freshness or model; see docs/testing.md
+properties: $(READY)  ## a long proof: AREA=access, freshness, model or fuzz; see docs/testing.md
 	@AREA=$(AREA) $(BIN)/python -m pytest -q -s tests/properties/test_$(AREA).py $(ARGS)
 
 soak: $(READY)  ## everything at once, workers killed, an audit beside it; SOAK_MINUTES=20

@@ -26,6 +26,8 @@ TESTS = Path(__file__).parent
 hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
 MARKERS = ("unit", "contracts", "properties", "e2e")
+LAST = {"properties": 1, "contracts": 2, "unit": 3}
+"""The folders with the quicker files; the soak, one test of more than a minute, is before all."""
 REDIS_DATABASE_OF_FIXTURE = 1
 """`redis_url` is emptied for each test; workers that outlive a test use the stack's own, 0."""
 
@@ -64,12 +66,19 @@ def pytest_sessionfinish() -> None:
         remove()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder is the marker."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The folder is the marker. Where files are shared out among processes the slow ones come
+    first, so that none is left alone with one of them at the end."""
     for item in items:
-        folder = item.path.relative_to(TESTS).parts[0]
+        folder = _folder(item)
         if folder in MARKERS:
             item.add_marker(folder)
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: (item.path.name != "test_soak.py", LAST.get(_folder(item), 0)))
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).parts[0]
 
 
 @pytest.fixture(scope="session")

@@ -49,13 +49,14 @@ class Sight:
 class Prepared:
     """A filter at one time. Linked rows count only where `sights` shows them."""
 
-    filter: Filter
+    filter: Filter | policy.Pred
+    """In the language of views; or a predicate that looks along links, its operands literals."""
     now: datetime
     sights: Mapping[str, tuple[RowSet, ...]]
     """Rows in sight of every table that links lead to: those in any of these; none for one out
     of sight."""
-    reads: frozenset[tuple[str, str]]
-    """Every (table, field or system column) that decides on a row."""
+    reads: frozenset[tuple[str, str | None]]
+    """Every (table, field or system column) that decides on a row; None: its rows do."""
     until: datetime | None
     """When a date in it turns, and a count with it; None without dates that move."""
 

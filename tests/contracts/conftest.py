@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -11,10 +12,58 @@ from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.sql.engine import create_engine
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.settings import Settings
+from tests.support import kept
+from tests.support import services as small
 from tests.support.commands import Cli
-from tests.support.services import RecordingMarker, furnish
+from tests.support.services import RecordingMarker
+from tests.support.stack import Databases
 from tests.support.world import SECRET
 from workers.seed import seed
+
+
+@asynccontextmanager
+async def services_over(url: str) -> AsyncIterator[DomainServices]:
+    database = create_engine(Settings.model_validate({"database_url": url, "tag_secret": SECRET}))
+    yield DomainServices(database, RecordingMarker(database), ids_as_given=True)
+    await database.dispose()
+
+
+FURNISHED: dict[str, Callable[[DomainServices], Awaitable[object]]] = {
+    "small_workspace": small.furnish,
+    "kept_workspace": kept.furnish,
+    "demo_workspace": seed,
+}
+"""What a test may find in its database, by the fixture that it asks for."""
+
+
+@pytest.fixture
+def small_workspace() -> None:
+    """Who asks for it finds the workspace of `tests.support.services`."""
+
+
+@pytest.fixture
+def kept_workspace() -> None:
+    """Who asks for it finds the workspace of `tests.support.kept`."""
+
+
+@pytest.fixture
+def demo_workspace() -> None:
+    """Who asks for it finds the demo workspace."""
+
+
+@pytest.fixture
+async def database_url(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[str]:
+    """Of a database of this test's own, empty unless it asks for a furnished one: what services
+    write one statement after the other is written once, and copied."""
+
+    async def furnish(url: str) -> None:
+        async with services_over(url) as made:
+            await FURNISHED[name](made)
+
+    name = next((one for one in FURNISHED if one in request.fixturenames), "")
+    url = await (databases.furnished(name, furnish) if name else databases.create())
+    yield url
+    await databases.drop(url)
 
 
 @pytest.fixture
@@ -45,18 +94,17 @@ def marker(database: AsyncEngine) -> RecordingMarker:
 
 
 @pytest.fixture
-async def services(database: AsyncEngine, marker: RecordingMarker) -> DomainServices:
-    made = DomainServices(database, marker, enforce_seconds=0.3, ids_as_given=True)
-    await furnish(made)
-    return made
+def services(
+    small_workspace: None, database: AsyncEngine, marker: RecordingMarker
+) -> DomainServices:
+    return DomainServices(database, marker, enforce_seconds=0.3, ids_as_given=True)
 
 
 @pytest.fixture
-async def cli(
-    database: AsyncEngine, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch
+def cli(
+    demo_workspace: None, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> Cli:
     """Over the demo workspace."""
-    await seed(DomainServices(database, RecordingMarker(database), ids_as_given=True))
     monkeypatch.setenv("CONTEXT_DATABASE_URL", database_url)
     monkeypatch.setenv("CONTEXT_REDIS_URL", redis_url)
     monkeypatch.setenv("CONTEXT_TAG_SECRET", "a secret of the tests only")

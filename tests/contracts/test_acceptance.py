@@ -16,14 +16,13 @@ from context_engine.adapters.sql.services import DomainServices
 from context_engine.adapters.sql.snapshots import SqlSnapshots
 from context_engine.errors import InvalidRequest, NotFound
 from context_engine.models import AgentContext, ContextBuildInput
-from tests.support.kept import ANA, BOB, House, fields, furnish, in_view, records, table_of
+from tests.support.kept import ANA, BOB, House, fields, in_view, records, table_of
 from tests.support.world import engine_over
 
 
 @pytest.fixture
-async def house(database: AsyncEngine, cache: RedisCache) -> House:
+def house(kept_workspace: None, database: AsyncEngine, cache: RedisCache) -> House:
     services = DomainServices(database, cache, ids_as_given=True)
-    await furnish(services)
     return House(database, services, engine_over(database, cache))
 
 

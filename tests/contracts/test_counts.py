@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import text
+from pydantic import JsonValue
+from sqlalchemy import text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql import counts as c
@@ -150,3 +151,31 @@ async def test_counts_that_took_long_are_asked_for_in_another_way(
         (asked,) = [one for one in seen.seen if "count(*)" in one and "seen_0" in one]
         ways.append("EXISTS (SELECT FROM links" in asked)
     assert ways == [True, True, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("by_row", [True, False])
+async def test_a_filter_along_a_link_counts_by_the_linked_rows_in_sight(
+    world: World, monkeypatch: pytest.MonkeyPatch, by_row: bool
+) -> None:
+    """Those that a restricted view shows, whichever language its filter is written in: of the
+    seven linked rows that are there, three."""
+    await _linked(world)
+    even: dict[str, JsonValue] = {"field": "t1.f1", "value": {"cell": "t1.f1", "kind": "text"}}
+    bound = {"where": {**even, "test": {"op": "equal", "to": "even"}}}
+    only = {"id": "only", "table_id": "t1", "ownership": "restricted", "filter": bound}
+    bob = {"workspace_id": "w", "subject_type": "user", "subject_id": "bob"}
+    await world.add(t.views, {"name": "Even", "type": "grid", "workspace_id": "w", **only})
+    shut = {"scope_type": "table", "scope_id": "t1", "role": "none"}
+    shown = {"scope_type": "view", "scope_id": "only", "role": "viewer"}
+    await world.add(t.grants, {**bob, **shut}, {**bob, **shown})
+    led: dict[str, JsonValue] = {"linkedAny": {"field": "l", "pred": True}}
+    domain = SqlDomain(world.database)
+    for filter, number in ((led, 3), ({"not": led}, 7), ({"all": [led, {"not": led}]}, 0)):
+        for limit in () if by_row else (-1, -1):  # it took long twice: another way
+            monkeypatch.setattr(c, "LONG_MS", limit)
+            await counted(domain, Coordinates("w", "bob", table_ids=("t0",), view_id="t0.v0"))
+        async with world.database.begin() as connection:
+            view = update(t.views).where(t.views.c.id == "t0.v0")
+            await connection.execute(view.values(filter=filter))
+        found = await counted(domain, Coordinates("w", "bob", table_ids=("t0",), view_id="t0.v0"))
+        assert found.view == Count.of(number)

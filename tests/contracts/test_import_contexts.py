@@ -6,6 +6,7 @@ What each of them is told is held against a plain reading of the file, rows in s
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.baserow import read_workspace
 from context_engine.adapters.memory import MemoryCache
+from context_engine.adapters.sql.engine import create_engine
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.engine import ContextEngine, Options
 from context_engine.errors import NotFound
 from context_engine.models import ContextBuildInput
 from context_engine.models.sections import SAMPLED_FIELDS, SAMPLED_VIEWS
+from context_engine.settings import Settings
 from tests.support.overlay import (
     ADMIN,
     BARRED,
@@ -31,18 +34,36 @@ from tests.support.overlay import (
 from tests.support.plain_baserow import NOW, PlainFile, Row
 from tests.support.services import RecordingMarker
 from tests.support.shared_data import WORKSPACES, workspace_file
-from tests.support.world import Statements, engine_over
+from tests.support.stack import Databases
+from tests.support.world import SECRET, Statements, engine_over
 
 Built = dict[str, Any]
 
 
-@pytest.fixture(params=WORKSPACES)
-async def overlay(request: pytest.FixtureRequest, database: AsyncEngine) -> Overlay:
+@pytest.fixture(scope="module", params=WORKSPACES)
+async def loaded(
+    request: pytest.FixtureRequest, databases: Databases
+) -> AsyncIterator[tuple[AsyncEngine, Overlay]]:
+    """Once for all tests of a file: they read it."""
     plain = PlainFile(workspace_file(request.param))
+    url = await databases.create()
+    database = create_engine(Settings.model_validate({"database_url": url, "tag_secret": SECRET}))
     services = DomainServices(database, RecordingMarker(database), ids_as_given=True)
     made = read_workspace(plain.path.read_bytes())
     await services.imports.load("op", made, admin_id=ADMIN)
-    return await lay(services, database, made, plain)
+    yield database, await lay(services, database, made, plain)
+    await database.dispose()
+    await databases.drop(url)
+
+
+@pytest.fixture
+def database(loaded: tuple[AsyncEngine, Overlay]) -> AsyncEngine:
+    return loaded[0]
+
+
+@pytest.fixture
+def overlay(loaded: tuple[AsyncEngine, Overlay]) -> Overlay:
+    return loaded[1]
 
 
 @pytest.fixture

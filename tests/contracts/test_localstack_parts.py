@@ -38,7 +38,11 @@ def home() -> Iterator[Path]:
         yield path
 
 
-@pytest.fixture(params=PARTS)
+# Beside the suite on Apache Kafka only the broker itself is another.
+OTHERS = [pytest.param(name, marks=pytest.mark.any_broker) for name in PARTS if name != "kafka"]
+
+
+@pytest.fixture(params=["kafka", *OTHERS])
 async def part(request: pytest.FixtureRequest, home: Path) -> AsyncIterator[Part]:
     made = PARTS[request.param](home / request.param)
     yield made
@@ -95,6 +99,7 @@ async def test_the_secrets_are_not_on_the_command_line(part: Part) -> None:
     assert "secret" not in " ".join(part.command())
 
 
+@pytest.mark.any_broker
 async def test_a_broker_that_is_not_there_is_named(tmp_path: Path) -> None:
     """An address given is checked at the start."""
     with socket.socket() as taken:
@@ -104,6 +109,7 @@ async def test_a_broker_that_is_not_there_is_named(tmp_path: Path) -> None:
         await OutsideKafka(tmp_path, f"127.0.0.1:{port}").start()
 
 
+@pytest.mark.any_broker
 async def test_a_broker_of_someone_else_is_used_and_left_alone(home: Path) -> None:
     """Stopping the stack does not stop it, and killing it is refused."""
     own = SmallKafka(home / "own")
@@ -119,6 +125,7 @@ async def test_a_broker_of_someone_else_is_used_and_left_alone(home: Path) -> No
         await own.stop()
 
 
+@pytest.mark.any_broker
 async def test_a_failed_part_takes_the_others_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """No server and no directory outlives a start that failed."""
     seen: list[LocalStack] = []
@@ -138,6 +145,7 @@ async def test_a_failed_part_takes_the_others_down(monkeypatch: pytest.MonkeyPat
     assert not stack.directory.exists()
 
 
+@pytest.mark.any_broker
 async def test_a_kept_directory_keeps_the_database_and_the_secrets(home: Path) -> None:
     """`context-engine dev` finds yesterday's workspace."""
     async with LocalStack.start(home / "kept") as first:
@@ -159,6 +167,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.any_broker
 async def test_the_servers_die_with_a_parent_that_was_killed() -> None:
     """Nothing is left running, whatever happens to the process that started it."""
     owner = await asyncio.create_subprocess_exec(

@@ -17,7 +17,7 @@ from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.engine import ContextEngine, Options
 from context_engine.models import ContextBuildInput
-from tests.support.kept import ANA, BOB, House, furnish
+from tests.support.kept import ANA, BOB, House
 from tests.support.world import engine_over
 
 CAT = "cat"
@@ -52,9 +52,8 @@ def restricts(user: str, pred: JsonValue) -> JsonValue:
 
 
 @pytest.fixture
-async def house(database: AsyncEngine, cache: RedisCache) -> House:
+async def house(kept_workspace: None, database: AsyncEngine, cache: RedisCache) -> House:
     s = DomainServices(database, cache, ids_as_given=True)
-    await furnish(s)
     await s.users.create("op", name="Cat", email="cat@x.example", id=CAT)
     await s.members.add(ANA, "w", CAT, role="viewer")
     await s.fields.create(ANA, "w", "t", name="Note", type="text", id="note")

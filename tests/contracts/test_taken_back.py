@@ -19,16 +19,15 @@ from context_engine.adapters.sql.services import DomainServices
 from context_engine.errors import Conflict, InvalidRequest
 from context_engine.keys import Coordinates
 from context_engine.reading import visible
-from tests.support.kept import ANA, BOB, House, fields, furnish, records
+from tests.support.kept import ANA, BOB, House, fields, records
 from tests.support.world import engine_over
 
 ATTR: JsonValue = {"attr": {"table": "u", "keyField": "who", "valueField": "land"}}
 
 
 @pytest.fixture
-async def house(database: AsyncEngine, cache: RedisCache) -> House:
+def house(kept_workspace: None, database: AsyncEngine, cache: RedisCache) -> House:
     services = DomainServices(database, cache, ids_as_given=True)
-    await furnish(services)
     return House(database, services, engine_over(database, cache))
 
 

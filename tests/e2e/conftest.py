@@ -1,4 +1,7 @@
-"""The whole house: topics, a migrated database, a workspace, and the three worker processes."""
+"""The whole house: topics, a migrated database, a workspace, and the three worker processes.
+
+It is taken down after the last of these tests: at rest it takes a sixth of a core.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from workers.localstack import LocalStack
 from workers.supervisor import WorkerProcess, workers
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def env(stack: LocalStack, databases: Databases) -> AsyncIterator[dict[str, str]]:
     """Settings of the house as environment variables: a database of its own, topics made."""
     url = await databases.create()
@@ -32,12 +35,12 @@ async def env(stack: LocalStack, databases: Databases) -> AsyncIterator[dict[str
     await databases.drop(url)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def settings(env: dict[str, str]) -> Settings:
     return settings_of(env)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def world(settings: Settings) -> AsyncIterator[World]:
     """Workspace `w` with ADMIN `ana`, VIEWER `bob`, tables `t0` and `t1`, conversation `c`."""
     database = create_engine(settings)
@@ -48,20 +51,20 @@ async def world(settings: Settings) -> AsyncIterator[World]:
     await database.dispose()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def parts(settings: Settings, world: World) -> AsyncIterator[Parts]:
     """The domain services and the cache, in this process: what a product does."""
     async with bootstrap.parts(settings) as wired:
         yield wired
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the workers' logs are."""
     return tmp_path_factory.mktemp("logs")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def house(
     env: dict[str, str], world: World, logs: Path
 ) -> AsyncIterator[dict[str, WorkerProcess]]:

@@ -16,11 +16,12 @@ from context_engine.adapters.sql import tables as t
 from context_engine.bootstrap import Parts
 from context_engine.changes import TableChanged
 from context_engine.models import ContextBuildInput
+from context_engine.repository import BYPASSED
 from context_engine.settings import Settings
 from events.client import ContextClient
+from tests.support.applied import until_applied
 from tests.support.processes import running_command
 from tests.support.world import World
-from workers.house import until_live
 from workers.supervisor import WorkerProcess
 
 pytestmark = pytest.mark.timeout(120)
@@ -63,8 +64,8 @@ async def rename(parts: Parts, name: str) -> None:
 async def settled(
     house: dict[str, WorkerProcess], client: ContextClient, parts: Parts, settings: Settings
 ) -> AsyncIterator[None]:
-    """The house is live, and t1 has its name again at the end."""
-    await until_live(settings)
+    """The house is live, nothing travels in it, and t1 has its name again at the end."""
+    await until_applied(settings, parts)
     yield
     await rename(parts, "Table 1")
     await client.emit(TableChanged.model_validate(RENAMED))
@@ -100,18 +101,19 @@ async def test_a_write_past_the_services_is_unexplained(
 ) -> None:
     """The cache cannot know of it: its answers are not what the database says. The audit does
     not mend what it finds, and says where to look."""
-    before = (await client.request(REQUEST)).context
-    assert before.table is not None
-    # The evictions of other tests' changes may still be on their way.
-    while (await client.request(REQUEST)).source != "cache":  # noqa: ASYNC110
-        await asyncio.sleep(0.1)
+    async with asyncio.timeout(30):
+        while (before := (await client.request(REQUEST)).context).source != "cache":  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
     async with auditing(env, "--seconds", "3", "--json") as process:
-        await asyncio.sleep(0)
         await rename(parts, "Renamed by hand")
-        ended = reading(process)
+        ended, held, number = reading(process), before.table, 1
         while not ended.done():
             served = (await client.request(REQUEST)).context
-            assert (served.source, served.table) == ("cache", before.table)
+            if BYPASSED in served.trace.remarks:  # a heartbeat was late: it is the truth, and kept
+                held, number = served.table, number + 1
+                await rename(parts, f"Renamed by hand {number}")
+            else:
+                assert (served.source, served.table) == ("cache", held)
             await asyncio.sleep(0.02)
         code, differences, summary = await found(process, ended)
     assert code == 1

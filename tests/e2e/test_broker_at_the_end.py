@@ -20,7 +20,7 @@ from workers.localstack import LocalStack, SmallKafka
 from workers.runner import ExitCode
 from workers.supervisor import WorkerProcess
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.any_broker, pytest.mark.timeout(120)]
 
 BOUND_SECONDS = 20.0
 """CONTEXT_SHUTDOWN_SECONDS, after which an orchestrator would kill it."""

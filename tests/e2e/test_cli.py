@@ -15,6 +15,8 @@ from events.topics import Topics, ensure
 from tests.support.echo import settings_for
 from workers.localstack import LocalStack, SmallKafka
 
+pytestmark = pytest.mark.any_broker
+
 ROOT = Path(__file__).parents[2]
 NOWHERE = "127.0.0.1:1"
 LIBRARYS = ("AddressFamily", "Unable", "Unclosed", "Traceback", "Task was destroyed")

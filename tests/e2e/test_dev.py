@@ -16,6 +16,8 @@ import pytest
 from workers.localstack import LocalStackError
 from workers.localstack.sole import sole
 
+pytestmark = pytest.mark.any_broker
+
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 120
 LEAVE_SECONDS = 20

@@ -25,6 +25,8 @@ from tests.support.documents import (
 from workers.cli.main import app
 from workers.seed import Seeded, seed
 
+pytestmark = pytest.mark.any_broker
+
 RUN = {
     "build",
     "emit",
@@ -55,7 +57,7 @@ def runnable(page: str) -> list[CommandLine]:
 PAGES = [page for one in DOCUMENTS if runnable(page := str(one.relative_to(ROOT)))]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def seeded(parts: Parts) -> Seeded:
     """The workspace that the documentation speaks of."""
     return await seed(parts.services)

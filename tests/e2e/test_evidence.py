@@ -17,6 +17,8 @@ from context_engine.bootstrap import Parts
 from events.client import ContextClient
 from tests.support.world import World
 
+pytestmark = pytest.mark.any_broker
+
 ROOT = Path(__file__).parents[2]
 
 

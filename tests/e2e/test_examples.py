@@ -18,6 +18,8 @@ from examples.pm_agent import PmAgent
 from examples.router import ToolRouter, list_records
 from tests.support.world import World
 
+pytestmark = pytest.mark.any_broker
+
 ROOT = Path(__file__).parents[2]
 
 

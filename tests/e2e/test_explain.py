@@ -11,6 +11,8 @@ from context_engine.bootstrap import Parts
 from tests.e2e.test_evidence import Shell
 from workers.seed import seed, shape
 
+pytestmark = pytest.mark.any_broker
+
 ASK = ("explain", "--user", "usr-chloe", "--table", "tbl-tasks")
 
 

@@ -22,10 +22,10 @@ from tests.support.world import World
 from workers.house import until_live
 from workers.supervisor import WorkerProcess
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 REQUEST = ContextBuildInput(user_id="ana", workspace_id="w", table_ids=("t0",))
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 60.0
 
 
 async def freshness(env: Mapping[str, str], *options: str, columns: int = 80) -> tuple[int, str]:
@@ -114,10 +114,12 @@ async def test_a_consumer_that_stands_still_shows_where_and_what_waits(
         assert "past the cache" in out
     finally:
         os.kill(house["invalidate"].pid, signal.SIGCONT)
-    await until_live(settings)
-    assert (await found(env))[0] == 0
+    async with asyncio.timeout(WAIT_SECONDS):
+        while (await found(env))[0] != 0:
+            pass
 
 
+@pytest.mark.any_broker
 async def test_it_goes_on_looking_until_it_is_interrupted(
     house: dict[str, WorkerProcess], env: dict[str, str]
 ) -> None:

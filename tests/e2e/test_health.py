@@ -124,6 +124,7 @@ async def test_a_worker_without_proof_is_ready_and_says_that_it_bypasses(running
         await noted(port, [])
 
 
+@pytest.mark.any_broker
 async def test_a_worker_that_starts_is_alive_and_not_ready(
     env: dict[str, str], tmp_path: Path
 ) -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from pathlib import Path
 
 import pytest
 
 from context_engine import keys
 from context_engine.changes import MemberChanged, RecordsChanged
-from context_engine.errors import Unavailable
 from tests.support.line import Line, buried, scope
 from tests.support.schemas import validate_message
 from workers.runner import ExitCode
-from workers.supervisor import WorkerProcess
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -117,38 +113,9 @@ async def test_an_outage_of_the_cache_delays_changes_and_loses_none(line: Line) 
     assert not await line.serves(scope("u"))
 
 
-def nowhere() -> str:
-    """An address on which nothing listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{free.getsockname()[1]}"
-
-
-async def test_a_part_that_is_away_at_the_start_is_named(
-    line: Line, database_url: str, tmp_path: Path
-) -> None:
-    """Which one, where, and exit code 69; what a worker does not need it does not ask for."""
-
-    async def left(name: str, variable: str, value: str) -> str:
-        log = tmp_path / f"{name}-{variable}.log"
-        process = WorkerProcess(name, line.env | {variable: value}, log)
-        with pytest.raises(Unavailable, match="exit code 69") as told:
-            await process.start()
-        return told.value.message
-
-    line.env["CONTEXT_DATABASE_URL"] = database_url
-    database = f"postgresql+asyncpg://context@{nowhere()}/context"
-    redis, broker = nowhere(), nowhere()
-    said = await asyncio.gather(
-        left("invalidate", "CONTEXT_REDIS_URL", f"redis://{redis}/0"),
-        left("invalidate", "CONTEXT_KAFKA_BOOTSTRAP", broker),
-        left("relay", "CONTEXT_DATABASE_URL", database),
-        left("relay", "CONTEXT_KAFKA_BOOTSTRAP", broker),
-    )
-    assert "redis" in said[0]
-    assert broker in said[1]
-    assert broker in said[3]
-    assert "database" in said[2]
-    alone = line.process(tmp_path / "alone.log", CONTEXT_DATABASE_URL=database)
+async def test_a_part_that_it_does_not_need_may_be_away(line: Line, tmp_path: Path) -> None:
+    """No database is asked for: marks, evictions and announcements come from the change alone."""
+    away = "postgresql+asyncpg://context@127.0.0.1:1/context"
+    alone = line.process(tmp_path / "alone.log", CONTEXT_DATABASE_URL=away)
     await alone.start()
     assert await alone.stop() == ExitCode.OK

@@ -33,7 +33,7 @@ from workers.localstack import LocalStack
 from workers.localstack.part import free_port
 from workers.supervisor import WORKERS, WorkerProcess
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.any_broker, pytest.mark.timeout(120)]
 
 GRANTED: dict[str, dict[str, Any]] = {
     "table": {"tableIds": ["seen"]},

@@ -15,7 +15,7 @@ from workers.localstack import LocalStack
 from workers.runner import ExitCode
 from workers.supervisor import WorkerProcess
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.any_broker, pytest.mark.timeout(120)]
 
 SECRET = "an-unlikely-password"
 NOWHERE = "127.0.0.1:1"

@@ -76,6 +76,7 @@ async def test_a_signal_in_its_first_seconds_ends_it_in_order(
         assert await left(process, number) == ExitCode.OK
 
 
+@pytest.mark.any_broker
 @pytest.mark.parametrize("name", WORKERS)
 async def test_a_signal_while_a_part_is_waited_for_ends_it_in_order(
     env: dict[str, str], name: str

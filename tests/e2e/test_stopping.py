@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [
+    pytest.mark.any_broker,
     pytest.mark.timeout(180),
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="asks Linux who is left"),
 ]
@@ -116,8 +117,15 @@ async def test_a_demo_that_is_told_to_stop_leaves_nothing(folder: Path, moment: 
         assert house.rest(folder) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("moment", ["starting PostgreSQL", "loading the workspace", "Ready."])
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("starting PostgreSQL", signal.SIGTERM),
+        ("loading the workspace", signal.SIGINT),
+        ("Ready.", signal.SIGTERM),
+        ("Ready.", signal.SIGINT),
+    ],
+)
 async def test_dev_hears_the_signal_before_it_is_up(
     folder: Path, moment: str, number: signal.Signals
 ) -> None:

@@ -14,7 +14,7 @@ from workers.localstack.valkey import Valkey
 from workers.runner import ExitCode
 from workers.supervisor import WorkerProcess
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.any_broker, pytest.mark.timeout(120)]
 
 
 async def test_a_replica_is_refused_with_what_to_do(stack: LocalStack, tmp_path: Path) -> None:

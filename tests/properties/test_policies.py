@@ -176,13 +176,12 @@ async def house(databases: Databases) -> AsyncIterator[House]:
                 (row.id, row.table, text, row.created_by, row.updated_by, row.created_at,
                  MOMENTS[0] if row.deleted else None),
             )  # fmt: skip
-    for (field, start), ends in WORLD.links.items():
-        for end in ends:
-            await add(
-                t.links,
-                {"field_id": field, "from_record_id": start, "to_record_id": end,
-                 "workspace_id": "w"},
-            )  # fmt: skip
+    linked = [
+        {"field_id": field, "from_record_id": start, "to_record_id": end, "workspace_id": "w"}
+        for (field, start), ends in WORLD.links.items()
+        for end in ends
+    ]
+    await add(t.links, *linked)
     yield House(database)
     await database.dispose()
     await databases.drop(url)

@@ -187,21 +187,29 @@ class Race:
 
 @asynccontextmanager
 async def race_over(
-    database: AsyncEngine, redis_url: str, settings: Settings, **more: Any
+    database: AsyncEngine,
+    redis_url: str,
+    settings: Settings,
+    *,
+    furnished: bool = False,
+    **more: Any,
 ) -> AsyncIterator[Race]:
-    """A furnished race; what was written so far is published and applied, and the store knows of
-    which database it is."""
+    """A race over a workspace, which may be in the database already; what was written so far is
+    published and applied, and the store knows of which database it is."""
     barriers = Barriers()
     settings = settings.model_copy(update={"redis_timeout_seconds": 5.0})
     async with (
         HeldCache.over(redis_url, settings, barriers) as cache,
         HeldCache.over(redis_url, settings, Barriers()) as other,
     ):
-        waiting = await SqlOutbox(database).unpublished(1)
+        waiting = await SqlOutbox(database).unpublished(1_000)
         assert waiting is not None
         assert waiting.timeline is not None
         await cache.liveness.begin(waiting.timeline)
-        await furnish(DomainServices(database, cache, ids_as_given=True))
+        if furnished:
+            await cache.mark("w", frozenset(), create=True)
+        else:
+            await furnish(DomainServices(database, cache, ids_as_given=True))
         race = Race(settings, database, barriers, cache, other, **more)
         await race.relays()
         await race.consumes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -101,12 +101,16 @@ def stand_by(server: Postgres) -> None:
     os.chown(signal, *server.run_as())
 
 
+Furnish = Callable[[str], Awaitable[object]]
+"""Fills the database of that SQLAlchemy URL, and leaves no connection to it open."""
+
+
 class Databases:
-    """Makes databases on one server, each a copy of a template that was migrated once."""
+    """Makes databases on one server, each a copy of a template that was made once."""
 
     def __init__(self, server_url: str) -> None:
         self._server_url = server_url
-        self._migrated = False
+        self._templates: set[str] = set()
 
     def url(self, name: str) -> str:
         """The SQLAlchemy URL of the database `name`."""
@@ -114,14 +118,29 @@ class Databases:
 
     async def create(self) -> str:
         """A fresh, migrated, empty database. Returns its SQLAlchemy URL."""
-        if not self._migrated:
+        return await self._copy(await self._migrated())
+
+    async def furnished(self, name: str, furnish: Furnish) -> str:
+        """A fresh database as `furnish` leaves an empty one; it is called once for each `name`."""
+        template = f"{TEMPLATE}_{name}"
+        if template not in self._templates:
+            await self._execute(f"CREATE DATABASE {template} TEMPLATE {await self._migrated()}")
+            await furnish(self.url(template))
+            self._templates.add(template)
+        return await self._copy(template)
+
+    async def _migrated(self) -> str:
+        if TEMPLATE not in self._templates:
             from context_engine.adapters.sql import migrate  # heavy, and not every test needs it
 
             await self._execute(f"CREATE DATABASE {TEMPLATE}")
             await migrate.upgrade(self.url(TEMPLATE))
-            self._migrated = True
+            self._templates.add(TEMPLATE)
+        return TEMPLATE
+
+    async def _copy(self, template: str) -> str:
         name = f"test_{secrets.token_hex(6)}"
-        await self._execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+        await self._execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
 
     async def drop(self, url: str) -> None:

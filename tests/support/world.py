@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from pydantic import JsonValue
@@ -44,8 +45,8 @@ class World:
 
     async def add(self, table: Any, *rows: dict[str, Any]) -> None:
         async with self.database.begin() as connection:
-            for row in rows:
-                await connection.execute(insert(table), row)
+            for _, alike in groupby(rows, key=tuple):  # by their columns: one statement for many
+                await connection.execute(insert(table), list(alike))
 
     async def furnish(self, tables: int = 1, records: int = 10, fields: int = 3) -> None:
         """A workspace `w` with ADMIN `ana` and VIEWER `bob`, and tables `t0`, `t1` ..."""
@@ -147,24 +148,27 @@ class World:
             t.participants,
             *({"conversation_id": id, "user_id": u, "workspace_id": "w"} for u in users),
         )
-        for n, text in enumerate(texts):
-            await self.say(id, n + 1, text, author=users[n % len(users)])
+        said = (
+            _message(id, n + 1, text, author=users[n % len(users)]) for n, text in enumerate(texts)
+        )
+        await self.add(t.messages, *said)
 
     async def say(self, conversation: str, position: int, text: str, **more: Any) -> None:
-        await self.add(
-            t.messages,
-            {
-                "id": f"{conversation}.m{position}",
-                "workspace_id": "w",
-                "conversation_id": conversation,
-                "position": position,
-                "role": more.pop("role", "user"),
-                "author_id": more.pop("author", None),
-                "content": text,
-                "chars": len(text),
-                **more,
-            },
-        )
+        await self.add(t.messages, _message(conversation, position, text, **more))
+
+
+def _message(conversation: str, position: int, text: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": f"{conversation}.m{position}",
+        "workspace_id": "w",
+        "conversation_id": conversation,
+        "position": position,
+        "role": more.pop("role", "user"),
+        "author_id": more.pop("author", None),
+        "content": text,
+        "chars": len(text),
+        **more,
+    }
 
 
 class Statements:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_engine import keys, policy
+from context_engine import keys, policy, view_filters
 from context_engine.access import VisibleView
 from context_engine.facts import Facts
 from context_engine.view_filters import NOT_COMPUTED, RowSet
@@ -192,37 +192,34 @@ def linked(pred: Any = True) -> Any:
 
 
 def test_a_linked_row_counts_where_it_is_in_sight() -> None:
-    """By any way into its table; a table out of sight has none."""
-    seen = policy.LinkedAny(
-        linked_any=policy.LinkedIn(
-            field="l",
-            table="x",
-            pred=policy.All(all=(IS_A, policy.Any_(any=(True,)))),
-        )
-    )
+    """By any way into its table; a table out of sight has none. A predicate alone cannot say so,
+    and whoever counts predicates alone has no count."""
+    seen = policy.LinkedAny(linked_any=policy.LinkedIn(field="l", table="x", pred=IS_A))
     for filter, made in (
         (linked(A), seen),
         ({"not": linked(A)}, policy.Not(not_=seen)),
         ({"any": [linked(A), A]}, policy.Any_(any=(seen, IS_A))),
         ({"all": [A, linked(A)]}, policy.All(all=(IS_A, seen))),
     ):
-        assert looked_at(place(filter)).filter == made
-    shut = place(linked(A)).model_copy(update={"grants": SHUT_X})
-    assert looked_at(shut).filter is False
-    ruled = place(linked()).model_copy(
-        update={
-            "tables": (place(linked()).tables[0], table("x", policies=(policy_of(A),))),
-        }
-    )
-    assert looked_at(ruled).filter == policy.LinkedAny(
-        linked_any=policy.LinkedIn(
-            field="l", table="x", pred=policy.All(all=(True, policy.Any_(any=(IS_A,))))
+        found = looked_at(place(filter))
+        assert (found.filter, found.uncountable) == (True, None)
+        assert found.where is not None
+        assert (found.where.filter, found.where.sights) == (made, {"x": (RowSet(True),)})
+    shut = looked_at(place(linked(A)).model_copy(update={"grants": SHUT_X}))
+    assert (shut.filter, shut.where) == (False, None)
+    ruled = looked_at(
+        place(linked()).model_copy(
+            update={
+                "tables": (place(linked()).tables[0], table("x", policies=(policy_of(A),))),
+            }
         )
     )
+    assert ruled.where is not None
+    assert ruled.where.sights == {"x": (RowSet(IS_A),)}
 
 
-def test_a_linked_row_behind_a_boundary_that_no_predicate_says_has_no_count() -> None:
-    """That of a granted view in the language of views."""
+def test_a_linked_row_behind_a_boundary_in_the_language_of_views_counts_within_it() -> None:
+    """That of a granted view, as an import may have made it."""
     stored = {"where": {"field": "f", "value": {"cell": "f", "kind": "text"},
                         "test": {"op": "empty"}}}  # fmt: skip
     other = table("x", views=(view("z", "restricted", filter=stored),))
@@ -231,7 +228,11 @@ def test_a_linked_row_behind_a_boundary_that_no_predicate_says_has_no_count() ->
         update={"tables": (base.tables[0], other), "grants": (*SHUT_X, grant("viewer", "view:z"))}
     )
     found = looked_at(facts)
-    assert (found.filter, found.uncountable) == (False, NOT_COMPUTED)
+    assert (found.filter, found.uncountable) == (True, None)
+    assert found.where is not None
+    (rows,) = found.where.sights["x"]
+    assert rows.where is not None
+    assert rows.where.filter == view_filters.parse(stored)
 
 
 def test_a_filter_in_the_language_of_views_sees_linked_rows_in_sight() -> None:

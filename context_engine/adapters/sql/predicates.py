@@ -19,7 +19,8 @@ What a predicate means, so that SQL and a plain interpreter agree:
   time, which `sys:created_at` is then, by the local date on which it falls in the day's zone.
   Anything else is false, but `ne` is the complement of `eq` here too.
 - `linkedAny` holds where the link field leads to one live row, in the table that the field says,
-  that passes: no policy of that table is asked. Under it, references are to the linked row.
+  that passes: no policy of that table is asked, unless it is told which rows are `Seen`. Under it,
+  references are to the linked row.
 
 Every value is a bind parameter, and no condition is ever NULL. Equality and membership compile to
 `@>`, which the index on `cells` serves: one level down, a scalar contains only itself. It is made
@@ -29,7 +30,7 @@ as text, since a build makes one for every table and expression trees cost more 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from pydantic import JsonValue
 from sqlalchemy import ColumnElement
@@ -48,7 +49,18 @@ from context_engine.adapters.sql.cells import (
 
 Value = Cell | Column | AsAddress
 
-__all__ = ["Binds", "as_condition", "compile_predicate", "predicate_sql"]
+__all__ = ["Binds", "Seen", "as_condition", "compile_predicate", "predicate_sql"]
+
+
+class Seen(Protocol):
+    """Which rows of a table count where a link leads to them, as a condition on `records`."""
+
+    def __call__(self, table_id: str, *, indexed: bool) -> str: ...
+
+
+def every(table_id: str, *, indexed: bool) -> str:  # noqa: ARG001 - as `Seen` asks
+    """Rules look at all rows that are there, whoever sees them."""
+    return "true"
 
 
 def compile_predicate(pred: policy.Pred) -> ColumnElement[bool]:
@@ -56,30 +68,35 @@ def compile_predicate(pred: policy.Pred) -> ColumnElement[bool]:
     return as_condition(lambda binds: predicate_sql(pred, binds))
 
 
-def predicate_sql(pred: policy.Pred, binds: Binds, *, indexed: bool = True) -> str:
+def predicate_sql(
+    pred: policy.Pred, binds: Binds, *, indexed: bool = True, seen: Seen = every
+) -> str:
     """`pred`, whose operands are literals or days, as a condition on `records` that is never NULL.
 
     `indexed`: whether an index may answer it where it stands, as `answered` tells of an OR.
-    Raises `policy.Unresolvable` for what cannot be computed here; access has refused it before.
+    `seen`: the linked rows that count. Raises `policy.Unresolvable` for what cannot be computed
+    here; access has refused it before.
     """
     match pred:
         case bool():
             return "true" if pred else "false"
         case policy.All(all=parts):
-            found = [predicate_sql(one, binds, indexed=indexed) for one in cheapest_first(parts)]
-            return joined(" AND ", "true", found)
+            return joined(" AND ", "true", _each(parts, binds, indexed=indexed, seen=seen))
         case policy.Any_(any=parts):
             indexed = indexed and all(map(answered, parts))
-            found = [predicate_sql(one, binds, indexed=indexed) for one in cheapest_first(parts)]
-            return joined(" OR ", "false", found)
+            return joined(" OR ", "false", _each(parts, binds, indexed=indexed, seen=seen))
         case policy.Not(not_=inner):
-            return _not(predicate_sql(inner, binds, indexed=False))
+            return _not(predicate_sql(inner, binds, indexed=False, seen=seen))
         case policy.Cmp(cmp=comparison):
             return _comparison(comparison, binds, indexed=indexed)
         case policy.LinkedAny(linked_any=linked):
-            return _linked(linked, binds, indexed=indexed)
+            return _linked(linked, binds, indexed=indexed, seen=seen)
         case _:
             assert_never(pred)
+
+
+def _each(parts: Iterable[policy.Pred], binds: Binds, *, indexed: bool, seen: Seen) -> list[str]:
+    return [predicate_sql(one, binds, indexed=indexed, seen=seen) for one in cheapest_first(parts)]
 
 
 def answered(pred: policy.Pred) -> bool:
@@ -125,25 +142,26 @@ def _cost(pred: policy.Pred) -> int:
             assert_never(pred)
 
 
-def _linked(linked: policy.Linked, binds: Binds, *, indexed: bool) -> str:
+def _linked(linked: policy.Linked, binds: Binds, *, indexed: bool, seen: Seen) -> str:
     """Inside, `records` is the linked row.
 
     Nothing in there asks for the one at hand, so that the server may start from the linked rows
     that pass, or look through them once: unless it is to ask row by row.
     """
     field = binds.text(linked.field)
+    by_row = binds.by_row and not indexed
     if isinstance(linked, policy.LinkedIn):
-        table = binds.text(linked.table)
+        table, in_sight = binds.text(linked.table), seen(linked.table, indexed=not by_row)
     else:
+        in_sight = "true" if seen is every else "false"  # of no table is anything known
         table = (
             "(SELECT tables.id FROM fields JOIN tables ON tables.id = fields.linked_table_id"  # noqa: S608 - bound
             f" AND NOT tables.trashed WHERE fields.id = {field})"
         )
-    by_row = binds.by_row and not indexed
-    passes = (
-        f"records.table_id = {table} AND records.deleted_at IS NULL"
-        f" AND {predicate_sql(linked.pred, binds, indexed=not by_row)}"
-    )
+    inner = predicate_sql(linked.pred, binds, indexed=not by_row)
+    passes = f"records.table_id = {table} AND records.deleted_at IS NULL AND {inner}"
+    if in_sight != "true":
+        passes = f"{passes} AND {in_sight}"
     if by_row:
         return (
             f"EXISTS (SELECT FROM links WHERE links.field_id = {field}"  # noqa: S608 - bound

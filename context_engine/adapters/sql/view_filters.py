@@ -29,7 +29,16 @@ from context_engine.adapters.sql.predicates import Binds, answered, predicate_sq
 
 def view_filter_sql(prepared: f.Prepared, binds: Binds) -> str:
     """`prepared` as a condition on `records` that is never NULL."""
-    return _Compiler(prepared, binds).condition(prepared.filter)
+    match prepared.filter:
+        case f.Every() | f.Some() | f.Condition() | f.Uncomputed() as filter:
+            return _Compiler(prepared, binds).condition(filter)
+        case pred:
+
+            def seen(table_id: str, *, indexed: bool) -> str:
+                sets = prepared.sights.get(table_id, ())
+                return any_row_set_sql(sets, binds, indexed=indexed)
+
+            return predicate_sql(pred, binds, seen=seen)
 
 
 def row_set_sql(rows: f.RowSet, binds: Binds) -> str:
@@ -42,9 +51,9 @@ def _row_set(rows: f.RowSet, binds: Binds, *, indexed: bool) -> str:
     return pred if rows.where is None else f"({pred} AND {view_filter_sql(rows.where, binds)})"
 
 
-def any_row_set_sql(sets: Sequence[f.RowSet], binds: Binds) -> str:
+def any_row_set_sql(sets: Sequence[f.RowSet], binds: Binds, *, indexed: bool = True) -> str:
     """Whether a row of `records` is in any of `sets`; none of none."""
-    indexed = all(answered(one.pred) for one in sets)
+    indexed = indexed and all(answered(one.pred) for one in sets)
     return _joined(" OR ", "false", [_row_set(one, binds, indexed=indexed) for one in sets])
 
 

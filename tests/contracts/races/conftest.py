@@ -18,15 +18,20 @@ from workers.localstack import Valkey
 
 
 @pytest.fixture
-async def race(database: AsyncEngine, redis_url: str, config: Settings) -> AsyncIterator[Race]:
-    async with race_over(database, redis_url, config) as made:
+async def race(
+    kept_workspace: None, database: AsyncEngine, redis_url: str, config: Settings
+) -> AsyncIterator[Race]:
+    async with race_over(database, redis_url, config, furnished=True) as made:
         yield made
 
 
 @pytest.fixture
-async def short(database: AsyncEngine, redis_url: str, config: Settings) -> AsyncIterator[Race]:
+async def short(
+    kept_workspace: None, database: AsyncEngine, redis_url: str, config: Settings
+) -> AsyncIterator[Race]:
     """With a life of entries that a test can wait for."""
-    async with race_over(database, redis_url, config, ttl=timedelta(seconds=1)) as made:
+    life = timedelta(seconds=1)
+    async with race_over(database, redis_url, config, furnished=True, ttl=life) as made:
         yield made
 
 

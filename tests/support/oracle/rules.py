@@ -20,7 +20,6 @@ from tests.support.oracle.predicates import (
     Sees,
     Unresolvable,
     constant,
-    links_in,
     readable,
 )
 
@@ -206,17 +205,9 @@ class Access:
             return lambda _: True
         if not f.is_stored(view.filter):
             try:
-                passes = self.judge.test(view.filter, table, sees=sees)
+                return self.judge.test(view.filter, table, sees=sees)
             except Unresolvable as unresolvable:
                 raise Uncomputable from unresolvable
-            if sees is not None and any(
-                field.linked_table_id is not None
-                and self._bounded_by_filters(field.linked_table_id)
-                for field in table.fields
-                if field.id in {*links_in(view.filter)}
-            ):
-                raise Uncomputable
-            return passes
         try:
             filter = f.parse(view.filter)
         except InvalidRequest as garbage:
@@ -225,14 +216,6 @@ class Access:
             raise Uncomputable
         world = self._plain(sees)
         return lambda record: world.passes(filter, world.records[record.id])
-
-    def _bounded_by_filters(self, table_id: str) -> bool:
-        """Whether a boundary in the language of views is a way into a table: what the engine does
-        not look for behind a link of a predicate."""
-        return any(
-            way.view is not None and not way.uncountable and f.is_stored(way.view.filter)
-            for way in self.ways.get(table_id, ())
-        )
 
     def _all_there(self, filter: f.Filter, table: Table, sees: Sees | None) -> bool:
         """Whether the filter names only fields that are there. Presentation cannot tell a linked
