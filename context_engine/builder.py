@@ -52,7 +52,7 @@ class Builder:
             surface=render(surface, locale, _told(scope, counts), context_id),
             tags=scope.tags,
             source="build",
-            passing=counts.passing,
+            passing=counts.passing or scope.passing,
             until=scope.until,
             conversation=scope.conversation,
             dialogue_tags=scope.dialogue_tags,
@@ -95,6 +95,7 @@ class Builder:
         return replace(
             known,
             conversation=scope.conversation,
+            dialogue_passing=scope.passing,
             dialogue_tags=scope.dialogue_tags,
             dialogue_told=scope.dialogue_told,
             denials=scope.denials,

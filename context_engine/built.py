@@ -40,6 +40,8 @@ class Surfaced:
     """As `Facts.timeline`, of what was read last."""
     age_ms: int = 0
     conversation: VisibleConversation | None = None
+    dialogue_passing: bool = False
+    """What the dialogue withholds it may soon show, with no event."""
     dialogue_tags: frozenset[Tag] = frozenset()
     dialogue_told: frozenset[Tag] = frozenset()
     denials: tuple[Denial, ...] = ()

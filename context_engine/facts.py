@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, JsonValue
+from pydantic import AwareDatetime, BaseModel, ConfigDict, JsonValue, field_validator
 
+from context_engine.frozen import frozen
 from context_engine.models.sections import Role
 
 UNREADABLE: Final = "unreadable"
@@ -22,9 +23,10 @@ NOWHERE: Final = (("", ""),)
 
 
 class Fact(BaseModel):
-    """A frozen row, snake_case as SQL gives it. What is wrong with one is told without its values:
-    they are users' own, and errors end in logs. As JSON no two of them are spelled alike: numbers
-    that are not finite are not null."""
+    """A frozen row, snake_case as SQL gives it. What is kept of tables, and handed out, serves all
+    requests, so its JSON is `frozen` too. What is wrong with one is told without its values: they
+    are users' own, and errors end in logs. As JSON no two of them are spelled alike: numbers that
+    are not finite are not null."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_inf_nan="constants"
@@ -73,6 +75,8 @@ class PolicyFacts(Fact):
     pred: JsonValue
     mode: str
 
+    _frozen = field_validator("subjects", "pred")(frozen)
+
 
 class FieldPermissionFacts(Fact):
     """What one subject may do with a field; it narrows, and raises nobody."""
@@ -107,6 +111,8 @@ class ViewFacts(Fact):
     trusted to parse."""
     hidden: tuple[str, ...]
     field_order: tuple[str, ...]
+
+    _frozen = field_validator("filter")(frozen)
 
 
 class ViewHead(Fact):

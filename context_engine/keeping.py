@@ -37,7 +37,13 @@ class Keeper:
         new = self._new_surface(asked, seen, surfaced)
         base, tags = surfaced.over or new, surfaced.tags | surfaced.dialogue_tags
         whole = entry(
-            names.whole, built.kept, tags, seen, context_hash=built.context_hash, surface=base
+            names.whole,
+            built.kept,
+            tags,
+            seen,
+            passing=surfaced.dialogue_passing,
+            context_hash=built.context_hash,
+            surface=base,
         )
         memory = None
         if built.memory is not None and asked.scope.has_session:

@@ -99,6 +99,7 @@ def _scope(run: Run) -> VisibleScope:
         denials=tuple(run.denials),
         faults=tuple(run.faults),
         until=run.until,
+        passing=bool(run.late),
         timeline=run.facts.timeline,
     )
 

@@ -15,20 +15,32 @@ from context_engine.access.run import Run
 from context_engine.access.ways import Entry
 from context_engine.errors import InvalidRequest
 from context_engine.facts import PolicyFacts, TableFacts, ViewFacts
-from context_engine.models.sections import Role
+from context_engine.models.sections import TOO_SLOW, Role
 from context_engine.view_filters import EVERY_ROW, NOT_COMPUTED, RowSet, Sight
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The rows of one way; `uncountable` says why a boundary gives none."""
+    """The rows of one way; `uncountable` says why nobody knows them, and it gives none."""
 
     rows: RowSet
     uncountable: str | None = None
 
 
+class Late(Exception):
+    """A rule asks of the user what was not read in time: whoever is asked denies, for now."""
+
+
 def rows_held(run: Run, entry: Entry) -> Held:
     """The rows of the table's own way, or of the way through a granted view."""
+    try:
+        return _held(run, entry)
+    except Late as late:
+        run.deny(f"rows of {entry.table.id}", str(late))
+        return Held(RowSet(False), TOO_SLOW)
+
+
+def _held(run: Run, entry: Entry) -> Held:
     closing, opening = _policies(run, entry.table, entry.held)
     if entry.view is None:
         return Held(RowSet(_own_rows(run, entry.table, closing, opening)))
@@ -75,7 +87,7 @@ def policy_for(
 ) -> tuple[str, policy.Pred] | None:
     """One stored policy: (mode, predicate), or None where it names another user.
 
-    Garbage closes the table, whoever it once named.
+    Garbage closes the table, whoever it once named. Raises `Late`.
     """
     try:
         parsed = parsed_once(run, stored)
@@ -124,19 +136,21 @@ def _names(run: Run, held: Role, parsed: policy.RowPolicy) -> bool:
 def stored_pred(run: Run, table: TableFacts, pred: policy.Pred) -> policy.Pred:
     """A condition over all that is stored, for this user now.
 
-    Raises `policy.Unresolvable` for what it names that is not there.
+    Raises `policy.Unresolvable` for what it names that is not there, and `Late`.
     """
     # What is missing may come back: that it denies depends on it too.
     with suppress(policy.Unresolvable):
         run.read_by(pred, table)
     if (lacking := policy.lacking(pred, run.fields_of, table.id)) is not None:
         raise policy.Unresolvable(f"there is no {lacking}")
+    if not run.late.isdisjoint(policy.attributes(pred)):
+        raise Late("what it asks of the user was not read in time")
     run.turns(policy.until(pred, run.operands))
     return _folded(policy.resolve(pred, run.operands, run.fields_of, table.id))
 
 
 def boundary_of(run: Run, table: TableFacts, view: ViewFacts) -> RowSet | str:
-    """What a view's filter lets through as a boundary; or why that cannot be told."""
+    """What a view's filter lets through as a boundary; or why nobody can tell. Raises `Late`."""
     raw = view.filter
     if raw is None:
         return RowSet(True)

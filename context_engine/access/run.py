@@ -22,8 +22,9 @@ T = TypeVar("T")
 Cell = tuple[str, str | None]
 """(table, field or system column); None for the table's rows alone."""
 
-Attributes = Mapping[policy.AttrLookup, tuple[JsonValue, ...]]
-"""What was found for `user.attr`; what is not in it could not be told."""
+Attributes = Mapping[policy.AttrLookup, tuple[JsonValue, ...] | None]
+"""What was found for `user.attr`. What is not in it could not be told, and denies; None was not had
+in time: what asks for it denies too, but nobody knows what it would have said."""
 
 
 @dataclass
@@ -92,8 +93,13 @@ class Run:
             team_ids=self.facts.team_ids,
             timezone=user.timezone if user else None,
             now=self.now,
-            attributes=self.attributes,
+            attributes={one: said for one, said in self.attributes.items() if said is not None},
         )
+
+    @cached_property
+    def late(self) -> frozenset[policy.AttrLookup]:
+        """What rules ask of the user that was not had in time."""
+        return frozenset(one for one, said in self.attributes.items() if said is None)
 
     def once(self, what: tuple[str, str], make: Callable[[], T]) -> T:
         """What `make` gives, made the first time: several ways may ask for the same."""

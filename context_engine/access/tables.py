@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from context_engine import keys, policy, view_filters
 from context_engine.access.attributes import asked_by
@@ -15,7 +16,7 @@ from context_engine.access.ways import Entry, Shown, entries, sees_view, shown, 
 from context_engine.facts import AgentFacts, FieldFacts, TableFacts, ViewFacts
 from context_engine.keys import Tag
 from context_engine.models.context import Unresolved
-from context_engine.models.sections import Role
+from context_engine.models.sections import TOO_SLOW, Role
 
 
 class Tables:
@@ -110,7 +111,8 @@ class Tables:
         with run.noting() as reads:
             made = looked_at(run, view, self._sight)
         run.tell(cells_of(self.in_sight(reads)))
-        return made
+        why = self._unknown(made)
+        return made if why is None else replace(made, filter=False, where=None, uncountable=why)
 
     def _sight(self, table_id: str) -> view_filters.Sight | None:
         """What the user sees of a table that a filter looks into."""
@@ -118,6 +120,13 @@ class Tables:
         if table is None:
             return None
         return view_filters.Sight(frozenset(self._run.fields_of(table_id) or ()), table.rows)
+
+    def _unknown(self, view: VisibleView) -> str | None:
+        """Why nobody knows what a filter asks of the user, or which rows it looks into."""
+        if not self._run.late.isdisjoint(asked_by([view.facts.filter])):
+            return TOO_SLOW
+        looked_into = map(self.one, view.where.sights if view.where is not None else ())
+        return next((why for table in looked_into if table and (why := table.uncountable)), None)
 
     # -- deciding ----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue, ValidationError
 
 from context_engine import policy
-from context_engine.access.rows import boundary_of, policy_for
+from context_engine.access.rows import Late, boundary_of, policy_for
 from context_engine.access.run import Run
 from context_engine.access.tables import Tables
 from context_engine.access.telling import Holds, Outcome, Step, Told, listed
@@ -60,7 +60,10 @@ class Ways:
     def _boundary(self, entry: Entry) -> Told:
         assert entry.view is not None
         step = f"boundary of {named(entry)}"
-        found = boundary_of(self.run, entry.table, entry.view)
+        try:
+            found = boundary_of(self.run, entry.table, entry.view)
+        except Late as late:
+            return Step(step, "shuts out", str(late), entry.view.filter)
         if isinstance(found, str):
             return Step(step, "shuts out", f"its filter gives no rows: {found}")
         if entry.view.filter is None:
@@ -69,7 +72,10 @@ class Ways:
 
     def _policy(self, step: str, entry: Entry, stored: PolicyFacts) -> Told:
         before = len(self.run.faults)
-        found = policy_for(self.run, entry.table, entry.held, stored)
+        try:
+            found = policy_for(self.run, entry.table, entry.held, stored)
+        except Late as late:
+            return Step(step, "shuts out", str(late), stored.pred)
         if len(self.run.faults) > before:
             why = f"{self.run.faults[-1].rule}; stored as {stored.id}"
             text = f"cannot be used, and so closes the table: {why}"

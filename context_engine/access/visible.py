@@ -232,11 +232,20 @@ class VisibleScope(_Visible):
     """Stored rules that cannot be read: an operator's to mend."""
     until: datetime | None = None
     """When a date that a count depends on turns; nothing made of this may outlive it."""
+    passing: bool = False
+    """Something that rules ask of the user was not had in time: what follows may change soon, with
+    no event."""
     timeline: str | None = None
     """As `Facts.timeline`."""
+
     made: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was made of this very object, kept as long as it is. A copy with changes has none, but
     one with another dialogue has the same: nothing is made of that."""
+
+    @property
+    def tasks_uncountable(self) -> str | None:
+        """Why the project's tasks in sight cannot be counted."""
+        return next((why for table in self.project_tables if (why := table.uncountable)), None)
 
 
 def rights_of(scope: VisibleScope, table_ids: Iterable[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import AwareDatetime, Field
 
@@ -16,6 +16,10 @@ Role = Literal["none", "viewer", "commenter", "editor", "builder", "admin"]
 
 Permission = Literal["views", "viewer", "commenter", "editor", "builder", "admin"]
 """Effective permission on a table; `views` where only granted views are in sight."""
+
+
+TOO_SLOW: Final = "the database took too long"
+"""Why a count is `unavailable` that may be had soon."""
 
 
 class Count(Contract):

@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from context_engine.errors import InvalidRequest
+from context_engine.frozen import frozen
 from context_engine.models.base import Contract, Id
 
 Op = Literal[
@@ -80,7 +81,7 @@ def _literal(value: JsonValue) -> JsonValue:
 
 
 class Literal_(Node):
-    literal: Annotated[JsonValue, AfterValidator(_literal)]
+    literal: Annotated[JsonValue, AfterValidator(_literal), AfterValidator(frozen)]
 
 
 class OfUser(Node):

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from context_engine import emails
 from context_engine.facts import FieldFacts
+from context_engine.frozen import frozen
 from context_engine.policy.days import day_of, day_of_text, next_day_of
 from context_engine.policy.grammar import (
     Address,
@@ -175,7 +176,7 @@ def _address(known: str | None) -> Address:
 
 def _known(value: JsonValue) -> Literal_:
     """Our own value: looked at as it was stored, and there may be ten thousand."""
-    return Literal_.model_construct(literal=value)
+    return Literal_.model_construct(literal=frozen(value))
 
 
 def _dated(comparison: Comparison, day: OnDay) -> OnDay:

@@ -31,8 +31,7 @@ class Counts:
     task_title_visible: bool = True
     """Whether it is by a way that shows its primary field."""
     passing: bool = False
-    """A count is missing, or what rules ask of the user, for a reason that passes: cached for 5 s
-    at most."""
+    """A count is missing for a reason that passes: cached for 5 s at most."""
 
 
 class DomainReads(Protocol):
@@ -61,11 +60,14 @@ class DomainReads(Protocol):
         """For each lookup the values of the live rows whose key is the user's id or e-mail.
 
         Read without row policies. A lookup whose table or field is missing is left out: a rule
-        that needs it denies.
+        that needs it denies. One that was not had in time is None: the rule denies for 5 s at
+        most, and what would be counted by it is unavailable.
         """
 
     async def counts(self, scope: VisibleScope) -> Counts:
-        """Every count of the context. Too slow: counts that say so."""
+        """Every count of the context. Too slow: counts that say so. None is asked for where the
+        scope says that something is `uncountable`: that is told in its place.
+        """
 
 
 class Domain(Protocol):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from context_engine.models.context import Status, TraceSection
+from context_engine.models.sections import Count
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -26,6 +27,13 @@ class Section(Generic[T_co]):
     def traced(self) -> TraceSection:
         """For the trace; the size is known once the section is written."""
         return TraceSection(status=self.status, reason=self.reason)
+
+
+def counted(count: Count | None, uncountable: str | None) -> Count:
+    """The number, unless access says why nobody can know it: whatever was counted then is none."""
+    if uncountable is not None:
+        return Count.missing(uncountable)
+    return count or Count.missing("not counted")
 
 
 def included(content: T, reason: str = "in sight") -> Section[T]:

@@ -7,19 +7,23 @@ from context_engine.facts import FieldFacts
 from context_engine.models.sections import (
     SAMPLED_FIELDS,
     SAMPLED_VIEWS,
-    Count,
     FieldSample,
     Relation,
     TableSection,
     ViewSample,
 )
 from context_engine.ports import Counts
-from context_engine.sections.base import NOT_ASKED, NOT_FOUND, Section, included, unavailable
+from context_engine.sections.base import (
+    NOT_ASKED,
+    NOT_FOUND,
+    Section,
+    counted,
+    included,
+    unavailable,
+)
 
 TOLD = 3
 """Tables whose trimmings the trace tells one by one."""
-
-UNCOUNTED = Count.missing("not counted")
 
 
 def build_tables(scope: VisibleScope, counts: Counts) -> Section[tuple[TableSection, ...]]:
@@ -59,7 +63,7 @@ def build_table(table: VisibleTable, view: VisibleView | None, counts: Counts) -
         ),
         view_count=len(table.views),
         views=tuple(ViewSample(id=v.facts.id, name=v.facts.name, type=v.facts.type) for v in views),
-        record_count=counts.tables.get(table.id, UNCOUNTED),
+        record_count=counted(counts.tables.get(table.id), table.uncountable),
     )
 
 
@@ -108,6 +112,6 @@ def _relation(link: VisibleLink, counts: Counts) -> Relation:
             "linked_table_id": link.target.id,
             "linked_table_name": link.target.name,
             "linked_field_id": link.back.id if link.back is not None else None,
-            "link_count": counts.links.get(link.key, UNCOUNTED),
+            "link_count": counted(counts.links.get(link.key), link.uncountable),
         }
     )

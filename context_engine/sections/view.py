@@ -5,8 +5,7 @@ from __future__ import annotations
 from context_engine.access import VisibleScope
 from context_engine.models.sections import ViewSection
 from context_engine.ports import Counts
-from context_engine.sections.base import Section, absent, included, unavailable
-from context_engine.sections.tables import UNCOUNTED
+from context_engine.sections.base import Section, absent, counted, included, unavailable
 
 
 def build_view(
@@ -23,7 +22,7 @@ def build_view(
         table_id=view.table_id,
         filtered=view.facts.filter is not None,
         field_count=len(view.field_ids),
-        record_count=counts.view or UNCOUNTED,
+        record_count=counted(counts.view, view.uncountable),
     )
     reason = section.record_count.unavailable
     return unavailable(section, f"records: {reason}") if reason else included(section)

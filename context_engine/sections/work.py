@@ -10,8 +10,14 @@ from context_engine.models.sections import (
     WorkflowSection,
 )
 from context_engine.ports import Counts
-from context_engine.sections.base import NOT_ASKED, Section, absent, included, unavailable
-from context_engine.sections.tables import UNCOUNTED
+from context_engine.sections.base import (
+    NOT_ASKED,
+    Section,
+    absent,
+    counted,
+    included,
+    unavailable,
+)
 
 
 def build_project(
@@ -26,8 +32,8 @@ def build_project(
         name=project.name,
         status=project.status,
         due_on=project.due_on,
-        open_tasks=counts.project_open_tasks or UNCOUNTED,
-        tasks=counts.project_tasks or UNCOUNTED,
+        open_tasks=counted(counts.project_open_tasks, scope.tasks_uncountable),
+        tasks=counted(counts.project_tasks, scope.tasks_uncountable),
     )
     reason = section.tasks.unavailable
     return unavailable(section, f"tasks: {reason}") if reason else included(section)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -59,6 +60,10 @@ class Prepared:
     """Every (table, field or system column) that decides on a row; None: its rows do."""
     until: datetime | None
     """When a date in it turns, and a count with it; None without dates that move."""
+
+    def __post_init__(self) -> None:
+        """It is kept, as part of a table in sight: nobody's to change."""
+        object.__setattr__(self, "sights", MappingProxyType(dict(self.sights)))
 
 
 def prepare(

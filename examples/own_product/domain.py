@@ -191,8 +191,6 @@ class HelpdeskReads:
 
     async def _count_view(self, view: VisibleView) -> Count:
         """A filter in the language of views (`where`) is more than this product can compute."""
-        if view.uncountable is not None:
-            return Count.missing(view.uncountable)
         if view.where is not None:
             return Count.missing(NOT_COMPUTED)
         return await self._count(view.table_id, view.rows, view.filter)

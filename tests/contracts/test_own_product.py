@@ -25,6 +25,7 @@ from context_engine.keys import Coordinates
 from context_engine.models import AgentContext, ContextBuildInput
 from context_engine.models.sections import Count
 from context_engine.reading import read, visible
+from context_engine.sections.surface import build_surface
 from context_engine.settings import Settings
 from events.client import ContextClient
 from events.topics import Topics, ensure
@@ -148,7 +149,9 @@ async def test_a_view_that_cannot_be_counted_is_unavailable(
         table = table.model_copy(update={"views": (view,)})
         scope = resolve(facts.model_copy(update={"tables": (table,)}), at)
         counts = await reads.counts(scope)
-    assert counts.view == Count.missing(reason)
+        surface = build_surface(scope, counts, at)
+    assert surface.view is not None
+    assert surface.view.record_count == Count.missing(reason)
     assert counts.tables["billing"].value == 3
 
 

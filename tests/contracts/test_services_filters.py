@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services import DomainServices
+from tests.support.frozen import changeable
 from tests.support.services import ANA, BEN, BUD, NED
 
 HIGH: JsonValue = {"cmp": {"ref": "field:n", "op": "gt", "operand": {"literal": 7}}}
@@ -116,8 +117,15 @@ async def test_by_the_grant_on_a_view_alone_no_filter_is_told(services: DomainSe
 
 @pytest.mark.usefixtures("views")
 async def test_what_is_told_is_the_readers_own(services: DomainServices) -> None:
-    """Whoever changes it changes no filter that is kept, and so no boundary."""
-    told = (await services.tables.show(ANA, "w", "tbl")).filters["restricted"]
+    """Whoever changes it changes no filter that is kept, and so no boundary; and of a table that is
+    handed out nothing can be changed."""
+    shape = await services.tables.show(ANA, "w", "tbl")
+    told = shape.filters["restricted"]
     assert isinstance(told, dict)
     told.clear()
     assert (await services.tables.show(ANA, "w", "tbl")).filters["restricted"] == HIGH
+    assert list(changeable((shape.table, await services.tables.list(ANA, "w")))) == []
+    (view,) = [one.facts for one in shape.table.views if one.facts.id == "restricted"]
+    assert isinstance(view.filter, dict)
+    with pytest.raises(TypeError, match="copy"):
+        view.filter.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from pydantic import JsonValue
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from context_engine import policy
+from context_engine import policy, repository
 from context_engine.adapters.redis import RedisCache
 from context_engine.adapters.sql import attributes
 from context_engine.adapters.sql import counts as c
@@ -18,10 +19,13 @@ from context_engine.adapters.sql.reads import SqlDomain
 from context_engine.adapters.sql.services import DomainServices
 from context_engine.errors import Conflict, InvalidRequest
 from context_engine.keys import Coordinates
+from context_engine.models.context import AgentContext
+from context_engine.models.sections import Count
 from context_engine.reading import visible
 from tests.support.kept import ANA, BOB, House, fields, records
 from tests.support.world import engine_over
 
+SLOW = f"SELECT pg_sleep(5), {attributes.STATEMENT.lstrip().removeprefix('SELECT ')}"
 ATTR: JsonValue = {"attr": {"table": "u", "keyField": "who", "valueField": "land"}}
 
 
@@ -121,18 +125,53 @@ async def test_the_cells_of_a_removed_field_do_not_come_back(house: House) -> No
 async def test_attributes_that_take_too_long_deny_their_own_table(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rest of the request is answered, in the same snapshot."""
+    """Its rows are not had, nor a number of them; the rest of the request is answered, in the same
+    snapshot."""
     s = house.services
     await s.tables.create(ANA, "w", name="U", id="u", primary_id="land")
     await s.fields.create(ANA, "w", "u", name="Who", type="text", id="who")
     pred: JsonValue = {"cmp": {"ref": "field:country", "op": "not_in", "operand": ATTR}}
     await s.policies.set(ANA, "w", "t", restricted(pred))
     await s.tables.create(ANA, "w", name="Other", id="other")
-    slow = f"SELECT pg_sleep(5), {attributes.STATEMENT.lstrip().removeprefix('SELECT ')}"
-    monkeypatch.setattr(attributes, "STATEMENT", slow)
+    monkeypatch.setattr(attributes, "STATEMENT", SLOW)
     context, _ = await house.ask(tableIds=["t", "other"])
-    assert [table.record_count.value for table in context.tables] == [0, 0]
+    assert [table.record_count for table in context.tables] == [
+        Count.missing(c.TOO_SLOW),
+        Count.of(0),
+    ]
     assert [table.id for table in context.tables] == ["t", "other"]
+
+
+async def test_what_a_tool_found_is_withheld_no_longer_than_attributes_are_late(
+    house: House, cache: RedisCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over a surface that is kept, and asks nothing: what comes of the dialogue passes by itself,
+    for nothing will be marked."""
+    s = house.services
+    await s.tables.create(ANA, "w", name="U", id="u", primary_id="land")
+    await s.fields.create(ANA, "w", "u", name="Who", type="text", id="who")
+    pred: JsonValue = {"cmp": {"ref": "field:country", "op": "not_in", "operand": ATTR}}
+    await s.policies.set(ANA, "w", "t", restricted(pred))
+    await s.conversations.open(BOB, "w", title="Talk", id="c")
+    ran: dict[str, Any] = {"table_ids": ["t"]}
+    calls: list[Any] = [{"id": "k", "name": "read", "arguments": {}}]
+    await s.messages.add(BOB, "w", "c", "I look", role="assistant", tool_calls=calls, **ran)
+    await s.messages.add(BOB, "w", "c", "Found", role="tool", tool_call_id="k", **ran)
+    await house.ask(tableIds=[])
+    monkeypatch.setattr(repository, "PASSING_TTL", timedelta(0))
+    with monkeypatch.context() as slowly:
+        slowly.setattr(attributes, "STATEMENT", SLOW)
+        late, source = await house.ask(tableIds=[], conversationId="c")
+    assert (source, _said(late)) == ("surface", None)
+    had, source = await house.ask(tableIds=[], conversationId="c")
+    assert (source, _said(had)) == ("surface", "Found")
+
+
+def _said(context: AgentContext) -> str | None:
+    """What the tool found, where that is shown."""
+    assert context.conversation is not None
+    (turn,) = [one for one in context.conversation.recent_turns if one.role == "tool"]
+    return None if turn.withheld else turn.content
 
 
 async def test_more_values_than_a_statement_takes_are_no_lost_connection(

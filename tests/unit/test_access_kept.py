@@ -13,7 +13,18 @@ from context_engine.access import VisibleScope, kept
 from context_engine.errors import NotFound
 from context_engine.facts import ConversationFacts, Facts, PolicyFacts, ReadTables, TableFacts
 from context_engine.keys import Coordinates
-from tests.support.facts import cmp, member, read, table, view
+from tests.support.facts import (
+    cmp,
+    field,
+    grant,
+    link,
+    member,
+    policy_of,
+    read,
+    table,
+    view,
+)
+from tests.support.frozen import changeable
 
 AT = Coordinates("w", "u", table_ids=("t",))
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
@@ -162,6 +173,31 @@ def test_what_was_made_of_a_scope_stays_with_it() -> None:
     first.made["statement"] = "text"
     assert decide(PLAIN).made == {"statement": "text"}
     assert replace(first, tables=()).made == {}
+
+
+def test_what_is_kept_is_nobodys_to_change() -> None:
+    """A table in sight is one object for every request: with its views, the ways in and what they
+    filter, however the facts were told."""
+    counted = {"where": {"field": "f", "value": {"count": {"field": "l", "table": "t"}},
+                         "test": {"op": "higher_than", "to": 1}}}  # fmt: skip
+    linked = {"linkedAny": {"field": "l", "pred": True}}
+    views = tuple(
+        view(f"{kind}{n}", kind, filter=filter)
+        for kind in ("restricted", "collaborative")
+        for n, filter in enumerate((counted, {"all": [cmp("f", literal="a")]}, linked, None))
+    )
+    lists = (cmp("f", "in", literal=["a", "b"]), cmp("f", "in", user="team_ids"))
+    rule = policy_of({"any": [*lists, cmp("f", user="id")]})
+    facts = member("viewer", table("t", field(), link("l", "t"), policies=(rule,), views=views))
+    granted = facts.model_copy(
+        update={"grants": tuple(grant("viewer", f"view:{v.id}") for v in views)}
+    )
+    for view_id in ("restricted0", "collaborative1", "collaborative2"):
+        scope = decide(granted, replace(AT, view_id=view_id))
+        assert len(scope.tables[0].ways) == 5
+        assert scope.view is not None
+        assert list(changeable((scope.tables, scope.view))) == []
+    assert list(changeable(facts.tables)) == []
 
 
 def test_as_many_tables_are_kept_as_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:

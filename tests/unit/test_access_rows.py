@@ -18,6 +18,7 @@ from context_engine.facts import (
     PolicyFacts,
 )
 from context_engine.keys import Tag
+from context_engine.models.sections import TOO_SLOW
 from context_engine.view_filters import NOT_COMPUTED, RowSet
 from tests.support.facts import (
     USER,
@@ -378,6 +379,43 @@ def test_a_boundary_that_cannot_be_computed_gives_no_rows(filter: Any, reason: s
     assert (both.rows, both.uncountable) == ((RowSet(True), RowSet(False)), None)
     closed = only_table(bound(filter, policy_of(B), own="viewer"))
     assert closed.uncountable == reason
+
+
+MY_OWN = cmp("f", "in", attr=REGION)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        ruled(policy_of(MY_OWN)),
+        ruled(policy_of(A), policy_of({"any": [B, {"not": MY_OWN}]})),
+        ruled(policy_of(MY_OWN, "permissive"), policy_default="deny_all"),
+        bound(MY_OWN),
+        bound(None, policy_of(MY_OWN)),
+    ],
+)
+def test_what_a_rule_asks_that_was_not_read_in_time_denies_and_has_no_count(facts: Facts) -> None:
+    """Of what was left out it is known that it denies; this may be had soon."""
+    found = resolve(facts, at("t"), attributes={LOOKUP: None})
+    (way,) = found.tables[0].ways
+    assert (way.rows, way.uncountable) == (RowSet(False), TOO_SLOW)
+    assert found.tables[0].uncountable == TOO_SLOW
+    assert found.passing
+    assert [one.what for one in found.denials] == ["rows of t"]
+    assert not found.faults
+    known = resolve(facts, at("t"), attributes={LOOKUP: ("a",)})
+    assert (known.tables[0].uncountable, known.passing) == (None, False)
+    assert known.tables[0].rights != found.tables[0].rights, "what tools found is withheld"
+
+
+def test_who_no_late_rule_names_is_counted() -> None:
+    """Of whom it asks nothing; nor where a rule denies whatever is said."""
+    others = ruled(policy_of(MY_OWN, "restrictive", "user:other"), policy_of(A))
+    table = resolve(others, at("t"), attributes={LOOKUP: None}).tables[0]
+    assert (table.rows, table.uncountable) == ((RowSet(IS_A),), None)
+    gone = ruled(policy_of({"all": [MY_OWN, cmp("gone")]}))
+    table = resolve(gone, at("t"), attributes={LOOKUP: None}).tables[0]
+    assert (table.rows, table.uncountable) == ((RowSet(False),), None)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from context_engine import keys, policy, view_filters
 from context_engine.access import VisibleView
 from context_engine.facts import Facts
+from context_engine.models.sections import TOO_SLOW
 from context_engine.view_filters import NOT_COMPUTED, RowSet
 from tests.support.facts import (
     USER,
@@ -254,6 +255,50 @@ def test_a_filter_in_the_language_of_views_sees_linked_rows_in_sight() -> None:
     other = table("x", field("f"), field("g"), field_permissions=(permission("f", "none"),))
     hidden = base.model_copy(update={"tables": (base.tables[0], other)})
     assert looked_at(hidden).uncountable is None
+
+
+LATE = policy.AttrLookup(table="x", key_field="f", value_field="f")
+MY_OWN = cmp("f", "in", attr={"table": "x", "keyField": "f", "valueField": "f"})
+
+
+@pytest.mark.parametrize(
+    ("filter", "rules", "reason"),
+    [
+        (MY_OWN, (), TOO_SLOW),
+        (linked(MY_OWN), (), TOO_SLOW),
+        (linked(A), (policy_of(MY_OWN),), TOO_SLOW),
+        (counted(), (policy_of(MY_OWN),), TOO_SLOW),
+        (linked(A), (policy_of(MY_OWN, "restrictive", "user:other"),), None),
+        (counted(), (), None),
+        (A, (policy_of(MY_OWN),), None),
+    ],
+)
+def test_a_view_has_no_count_where_what_it_asks_was_not_read_in_time(
+    filter: Any, rules: Any, reason: str | None
+) -> None:
+    """Of the user, or by rules of rows that it looks into: they are not known to be out of sight.
+    Rules of other tables are none of its own."""
+    base = place(filter)
+    facts = base.model_copy(update={"tables": (base.tables[0], table("x", policies=rules))})
+    found = resolve(facts, at("t", view_id="v"), attributes={LATE: None}).view
+    assert found is not None
+    assert found.uncountable == reason
+    assert reason is None or (found.filter, found.where) == (False, None)
+    known = resolve(facts, at("t", view_id="v"), attributes={LATE: ("a",)}).view
+    assert known is not None
+    assert known.uncountable is None
+
+
+@pytest.mark.parametrize("filter", [linked(A), counted()])
+def test_a_view_has_no_count_where_nobody_knows_the_rows_that_it_looks_into(filter: Any) -> None:
+    """Those of a boundary that cannot be computed; unless another way holds all rows."""
+    other = table("x", views=(view("z", "restricted", filter={"where": {"unavailable": "why"}}),))
+    base = place(filter)
+    facts = base.model_copy(update={"tables": (base.tables[0], other)})
+    assert looked_at(facts).uncountable is None
+    only = facts.model_copy(update={"grants": (*SHUT_X, grant("viewer", "view:z"))})
+    found = looked_at(only)
+    assert (found.filter, found.where, found.uncountable) == (False, None, "why")
 
 
 def test_a_filter_over_its_own_table_reads_hidden_fields() -> None:

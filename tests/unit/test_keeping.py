@@ -121,6 +121,15 @@ async def test_over_a_cached_surface_nothing_outlives_it() -> None:
     assert whole.name == ASKED.names.whole
 
 
+async def test_a_dialogue_that_withholds_for_now_ends_the_whole() -> None:
+    """Over a surface that lives on: what a tool found may be shown soon, with no event."""
+    for over_ in (CACHED, None):
+        found = replace(SURFACED, over=over_, dialogue_passing=True)
+        [*_, whole], _ = await answered(found)
+        assert whole.name == ASKED.names.whole
+        assert whole.expires_ms == NOW_MS + 5_000
+
+
 async def test_a_session_keeps_coordinates_and_derived_text() -> None:
     """The text under its own name, with all that it depends on."""
     _, session = await answered()

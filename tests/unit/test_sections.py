@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine import policy
 from context_engine.access import VisibleScope
 from context_engine.facts import (
     AgentFacts,
@@ -16,6 +17,7 @@ from context_engine.facts import (
     GrantFacts,
     MemberFacts,
     OrganizationFacts,
+    PolicyFacts,
     ProjectFacts,
     TableFacts,
     TaskFacts,
@@ -27,11 +29,11 @@ from context_engine.facts import (
 )
 from context_engine.keys import Coordinates
 from context_engine.models import Count, TableSection, Unresolved
-from context_engine.models.sections import SAMPLED_FIELDS, SAMPLED_VIEWS, Role
+from context_engine.models.sections import SAMPLED_FIELDS, SAMPLED_VIEWS, TOO_SLOW, Role
 from context_engine.ports import Counts
 from context_engine.rendering import render
 from context_engine.sections.surface import Surface, build_surface
-from tests.support.facts import resolve
+from tests.support.facts import member, resolve
 
 PROJECT = ProjectFacts(
     id="p", name="Harbour", status="running", due_on="2026-12-03", private=False, is_member=False
@@ -166,6 +168,37 @@ def test_a_count_that_is_missing_is_said_not_guessed() -> None:
         assert surface.trace[section].status == "unavailable"
         assert surface.trace[section].reason.endswith("too slow")
     assert built(WIDE, counts=Counts()).tables[0].record_count.unavailable == "not counted"
+
+
+def test_what_nobody_can_know_has_no_number_whatever_was_counted() -> None:
+    """A product may count the rows that it is given, and there are none: that is not known."""
+    attr = {"table": "t0", "keyField": "f0", "valueField": "f0"}
+    rule = PolicyFacts(
+        id="r",
+        subjects=[{"type": "role", "id": "admin"}],
+        pred={"cmp": {"ref": "field:f0", "op": "in", "operand": {"attr": attr}}},
+        mode="restrictive",
+    )
+    to = {"linked_table_id": "t0", "type": "link"}
+    stored = table(fields=(field("f0"), field("l").model_copy(update=to)), views=(view("t0.v1"),))
+    late = stored.model_copy(update={"policies": (rule,)})
+    project = PROJECT.model_copy(update={"task_table_ids": ("t0",)})
+    at = Coordinates("w", "u", table_ids=("t0",), view_id="t0.v1", project_id="p")
+    none, lookup = Count.of(0), policy.AttrLookup(table="t0", key_field="f0", value_field="f0")
+    counts = Counts(
+        tables={"t0": none}, links={"l": none}, view=none, project_tasks=none,
+        project_open_tasks=none,
+    )  # fmt: skip
+    for table_, known in ((late, Count.missing(TOO_SLOW)), (stored, none)):
+        facts = member("admin", table_, project=project)
+        scope = resolve(facts, at, attributes={lookup: None})
+        surface = build_surface(scope, counts, at)
+        assert surface.view is not None
+        assert surface.project is not None
+        assert {
+            the_table(surface).record_count, surface.relations[0].link_count,
+            surface.view.record_count, surface.project.tasks, surface.project.open_tasks,
+        } == {known}  # fmt: skip
 
 
 def test_every_section_is_resolved_from_the_facts() -> None:

@@ -83,7 +83,7 @@ def _wanted(scope: VisibleScope, cap: int) -> Queries:
             number("link", link.key, "links", partial(_links, link))
     if scope.view is not None and scope.view.uncountable is None:
         number("view", "", "records", partial(_view, scope.view))
-    if scope.project is not None:
+    if scope.project is not None and scope.tasks_uncountable is None:
         tasks = partial(_tasks, scope.project.id, scope.project_tables)
         number("tasks", "", "tasks", tasks)
         number("open tasks", "", "tasks", partial(_still_open, tasks))

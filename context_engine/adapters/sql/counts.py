@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from context_engine.access import VisibleLink, VisibleScope, VisibleTable
+from context_engine.access import VisibleScope
 from context_engine.adapters.sql.asked import AtOnce, Key, Kind, Queries, at_once, note_time
 from context_engine.adapters.sql.driver import Reader
 from context_engine.adapters.sql.faults import BAD_DATA, QUERY_CANCELED, sqlstate
 from context_engine.adapters.sql.predicates import Binds
 from context_engine.adapters.sql.row_counts import RowsAlone
-from context_engine.models.sections import Count
+from context_engine.models.sections import TOO_SLOW, Count
 from context_engine.ports import Counts
 
 COUNT_CAP = 10_000
@@ -39,12 +39,11 @@ ONE_BY_ONE_MS = 1_000
 MOST_BINDS = 32_767
 """Values that PostgreSQL takes with one statement."""
 
-TOO_SLOW = "the database took too long"
-
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was counted; what is not in `numbers` was not had in time."""
+    """What was counted; what is not in `numbers` was not had in time, or not asked for since nobody
+    can tell it, which the scope says."""
 
     numbers: Mapping[Key, int]
     cap: int
@@ -73,33 +72,22 @@ async def counted(reader: Reader, scope: VisibleScope, cap: int) -> Counts:
 
 
 def _counts(scope: VisibleScope, found: _Found, *, passing: bool) -> Counts:
-    task, view, project = scope.task, scope.view, scope.project
+    task, project = scope.task, scope.project
     row_in = task.row_in if task is not None else None
-    untold = next((why for table in scope.project_tables if (why := table.uncountable)), None)
     return Counts(
-        tables={table.id: _of_table(table, found) for table in scope.tables},
-        links={link.key: _of_link(link, found) for link in scope.links if link.target is not None},
-        view=_unless(view.uncountable, found.count("view")) if view is not None else None,
-        project_tasks=_unless(untold, found.count("tasks")) if project is not None else None,
-        project_open_tasks=(
-            _unless(untold, found.count("open tasks")) if project is not None else None
-        ),
+        tables={table.id: found.count("table", table.id) for table in scope.tables},
+        links={
+            link.key: found.count("link", link.key)
+            for link in scope.links
+            if link.target is not None
+        },
+        view=found.count("view") if scope.view is not None else None,
+        project_tasks=found.count("tasks") if project is not None else None,
+        project_open_tasks=found.count("open tasks") if project is not None else None,
         task_row_visible=row_in is None or found.holds("task row"),
         task_title_visible=row_in is None or found.holds("task title"),
         passing=passing,
     )
-
-
-def _of_table(table: VisibleTable, found: _Found) -> Count:
-    return _unless(table.uncountable, found.count("table", table.id))
-
-
-def _of_link(link: VisibleLink, found: _Found) -> Count:
-    return _unless(link.uncountable, found.count("link", link.key))
-
-
-def _unless(uncountable: str | None, count: Count) -> Count:
-    return Count.missing(uncountable) if uncountable is not None else count
 
 
 # -- asking ------------------------------------------------------------------------------------

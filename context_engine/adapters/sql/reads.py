@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -51,8 +50,6 @@ class SqlReads:
         counts, which holds until the transaction ends; None for the connection's own."""
         self._reader, self._count_cap = reader, count_cap
         self._count_ms = None if count_ms is None else str(count_ms)
-        self._late = False
-        """Whether attributes were not had in time: what was denied for that may be seen soon."""
 
     @classmethod
     def within(cls, connection: AsyncConnection) -> SqlReads:
@@ -104,8 +101,8 @@ class SqlReads:
     ) -> Attributes:
         """What `user.attr` means for a user, looked up by one statement.
 
-        Where it takes too long nothing is known, and what asks denies: the rest of the request
-        is answered. Within a write, which has no savepoint, it is `Unavailable`.
+        Where it takes too long none is had: the rest of the request is answered. Within a write,
+        which has no savepoint, it is `Unavailable`.
         """
         async with database_faults():
             try:
@@ -114,14 +111,12 @@ class SqlReads:
                 if sqlstate(error) != QUERY_CANCELED or self._count_ms is None:
                     raise
                 await self._reader.execute(again(int(self._count_ms)))
-                self._late = True
-                return {}
+                return dict.fromkeys(lookups)
 
     async def counts(self, scope: VisibleScope) -> Counts:
         """Every count in one statement; where that takes too long, as many as time allows."""
         async with database_faults():
-            found = await counted(self._reader, scope, self._count_cap)
-        return replace(found, passing=True) if self._late else found
+            return await counted(self._reader, scope, self._count_cap)
 
 
 def _names_more(at: Coordinates) -> bool:

@@ -74,6 +74,18 @@ def constant(raw: Any) -> bool | None:
     return None
 
 
+def links_in(raw: Any) -> Iterator[str]:
+    """The link fields that a predicate looks along."""
+    match raw:
+        case {"all": parts} | {"any": parts}:
+            for part in parts:
+                yield from links_in(part)
+        case {"not": part}:
+            yield from links_in(part)
+        case {"linkedAny": {"field": id}}:
+            yield id
+
+
 def _readable_operand(raw: Any) -> bool:
     match raw:
         case {"literal": _} | {"user": "id" | "email_norm" | "team_ids"}:

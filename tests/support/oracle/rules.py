@@ -20,6 +20,7 @@ from tests.support.oracle.predicates import (
     Sees,
     Unresolvable,
     constant,
+    links_in,
     readable,
 )
 
@@ -205,17 +206,26 @@ class Access:
             return lambda _: True
         if not f.is_stored(view.filter):
             try:
-                return self.judge.test(view.filter, table, sees=sees)
+                passes = self.judge.test(view.filter, table, sees=sees)
             except Unresolvable as unresolvable:
                 raise Uncomputable from unresolvable
+            along = {*links_in(view.filter)}
+            self._known(sees, {o.linked_table_id for o in table.fields if o.id in along})
+            return passes
         try:
             filter = f.parse(view.filter)
         except InvalidRequest as garbage:
             raise Uncomputable from garbage
         if f.unavailable(filter) is not None or not self._all_there(filter, table, sees):
             raise Uncomputable
+        self._known(sees, {id for one in f.conditions(filter) for id in v.tables_read(one.value)})
         world = self._plain(sees)
         return lambda record: world.passes(filter, world.records[record.id])
+
+    def _known(self, sees: Sees | None, tables: set[str | None]) -> None:
+        """Presentation needs to know which rows are in sight of the tables that it looks into."""
+        if sees is not None and not all(self.countable(id) for id in tables if id is not None):
+            raise Uncomputable
 
     def _all_there(self, filter: f.Filter, table: Table, sees: Sees | None) -> bool:
         """Whether the filter names only fields that are there. Presentation cannot tell a linked

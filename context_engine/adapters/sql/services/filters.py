@@ -38,7 +38,7 @@ async def told(tx: Transaction, workspace_id: str, table: VisibleTable) -> Mappi
     seen = [table, *(await rights.tables_of(tx, workspace_id, sorted(others)) if others else ())]
     sight = {one.id: COLUMNS.union(field.id for field in one.fields) for one in seen}
     return {
-        view.facts.id: deepcopy(view.facts.filter)  # the facts are kept, for every request
+        view.facts.id: deepcopy(view.facts.filter)  # a plain one, for the reader to change
         for view in mine
         if view.facts.id in reads and all(_seen(ref, sight) for ref in reads[view.facts.id])
     }
