@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, get_args
 from urllib.parse import urlsplit
 
+from context_engine.adapters.counted import CacheCounts, CountedCache
 from context_engine.adapters.redis import RedisCache
 from context_engine.changes import Kind
 from context_engine.errors import Unavailable
@@ -59,6 +60,8 @@ class Answering(Marking):
     domain: Domain
     snapshots: Snapshots
     engine: ContextEngine
+    counts: CacheCounts
+    """What the engine found in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +96,10 @@ def wire(
         compression_chars=config.compression_char_budget,
         tag_secret=config.tag_secret.get_secret_value(),
     )
+    counted = CountedCache(cache)
     engine = ContextEngine(
         domain,
-        ContextRepository(cache, snapshots, lifetimes),
+        ContextRepository(counted, snapshots, lifetimes),
         Builder(limits),
         liveness=liveness,
         bypass_builds=config.bypass_builds,
@@ -109,6 +113,7 @@ def wire(
         cache=cache,
         liveness=proofs,
         engine=engine,
+        counts=counted.counts,
     )
 
 
@@ -195,6 +200,7 @@ async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
             snapshots=snapshots,
             cache=cache,
             engine=wired.engine,
+            counts=wired.counts,
             database=database,
             services=DomainServices(
                 database,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -57,7 +58,8 @@ class ContextEngine:
         self._keeper = Keeper(repository)
         self._flights, self._bypasses = Flights[Answer](), asyncio.Semaphore(bypass_builds)
         self._turns, self._build_timeout, self._now = turns, build_timeout, now
-        self._answers = self._bypassed = 0
+        self._answers = 0
+        self._past: Counter[str] = Counter()
         self._faults = Faults()
 
     async def build(
@@ -90,12 +92,18 @@ class ContextEngine:
             return flight.answer()
         finally:
             self._answers += 1
-            self._bypassed += flight.bypassed
+            if flight.past is not None:
+                self._past[flight.past] += 1
 
     @property
     def tally(self) -> Tally:
         """What it answered since it was made."""
-        return Tally(self._answers, self._bypassed)
+        return Tally(self._answers, self._past["unproven"] + self._past["other_server"])
+
+    @property
+    def past_the_cache(self) -> Mapping[str, int]:
+        """How many of these were answered past the cache, by `looking.Past`."""
+        return self._past
 
     def _joined(
         self,
@@ -126,7 +134,7 @@ class ContextEngine:
         flight.read_at = began = time.monotonic()
         look = await self._looking.first(asked)
         for pause in pauses():
-            flight.bypassed = look.asked.remarks.bypassed
+            flight.past = look.past
             if not look.led or time.monotonic() - began >= LEAD_MS / 1000:
                 break
             await asyncio.sleep(pause)

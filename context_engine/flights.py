@@ -40,15 +40,15 @@ def pauses() -> Iterator[float]:
 class Flight(Generic[Answer]):
     """An answer on its way, for as long as anybody waits for it."""
 
-    __slots__ = ("_waiters", "_waiting", "bypassed", "read_at", "task", "until")
+    __slots__ = ("_waiters", "_waiting", "past", "read_at", "task", "until")
 
     task: asyncio.Task[Answer]
 
     def __init__(self) -> None:
         self.read_at: float | None = None
         """Just before the clock was last read, by this process's monotonic clock; None: not yet."""
-        self.bypassed = False
-        """Its answer came past the cache."""
+        self.past: str | None = None
+        """Why its answer came past the cache; None where it did not."""
         self.until = -math.inf
         """When the last of those who board it stops waiting, by this process's monotonic clock."""
         self._waiting = 0

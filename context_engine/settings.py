@@ -152,9 +152,13 @@ class Settings(BaseSettings):
     stall_seconds: float = Field(60.0, gt=0)
     """Lag without progress for this long makes a worker leave loudly."""
     health_host: str = "127.0.0.1"
-    """Where `/livez` and `/readyz` are served; `0.0.0.0` in a container."""
+    """Where `/livez`, `/readyz` and `/metrics` are served; `0.0.0.0` in a container."""
     health_port: int | None = Field(None, ge=1, le=65_535)
     """None serves them nowhere. `worker all` counts up from it, one port for each worker."""
+    log_format: Literal["text", "json"] = "text"
+    """Of the workers' logs, on stderr. `worker … --json` asks for JSON too."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that the workers log. `debug` has a line for each answered request."""
 
     import_max_rows: int = Field(200_000, ge=1)
     """Rows of one imported file; a file with more is refused whole."""

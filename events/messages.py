@@ -173,6 +173,21 @@ def ready_bytes(
     return head.encode() + context + b"}"
 
 
+_SOURCE = b'"source":"'
+
+
+def outcome_of(reply: bytes) -> str:
+    """The source of a `ready_bytes`, or the code of a `BuildFailed`'s JSON.
+
+    What stands before it is not parsed: within a JSON text its quotes would be escaped.
+    """
+    at = reply.find(_SOURCE)
+    if at < 0:
+        return str(json.loads(reply)["code"])
+    at += len(_SOURCE)
+    return reply[at : reply.index(b'"', at)].decode()
+
+
 class UnknownFields:
     """Reports fields that a contract does not have, once each: producers may move first."""
 

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import structlog
 from pydantic import ValidationError
+from structlog.contextvars import bind_contextvars
 
 from context_engine import bootstrap
 from context_engine.bootstrap import Answering
@@ -40,6 +41,8 @@ from workers.app import BuildWorkerConfig
 from workers.backoff import Patience, reach, unless
 from workers.beside import beside
 from workers.health import served
+from workers.metrics import counts
+from workers.metrics.around import counted, measured
 from workers.proving import proven
 from workers.runner import ExitCode, Limits, serve
 from workers.tallying import Teller
@@ -71,13 +74,15 @@ class BuildHandler:
             event = cloudevents.decode(raw)
             request = self._request(event)
         except ContextEngineError as error:
-            return self._refused(raw, error, cloudevents.peek_request_id(raw))
+            return self._refused(raw, error, _told_of(cloudevents.peek_request_id(raw)))
+        _told_of(request.request_id)
         try:
             address = ReplyAddress.of(raw, self._allowed)
             return [await self._answer(request, address, _until(raw, request.options.ttl_ms))]
         except InvalidRequest as error:
             return self._refused(raw, error, request.request_id)
         except ContextEngineError as error:
+            log.info("request failed", code=error.code, retryable=error.retryable)
             return [self._failed(raw, error, request.request_id)]
         except Exception as error:
             log.exception("request met a fault", offset=raw.offset, partition=raw.partition)
@@ -202,6 +207,12 @@ def _until(raw: RawMessage, ttl_ms: int | None) -> float:
     return time.monotonic() + (ttl_ms - age_ms) / 1_000
 
 
+def _told_of(request_id: str | None) -> str | None:
+    """`request_id`, which is in every line of the log from here on that its task writes."""
+    bind_contextvars(request_id=request_id)
+    return request_id
+
+
 def _without_address(raw: RawMessage) -> RawMessage:
     named = (SPRING_REPLY, FASTSTREAM_REPLY, SPRING_PARTITION)
     return replace(raw, headers=tuple(one for one in raw.headers if one[0] not in named))
@@ -248,6 +259,7 @@ async def run(
             if not await unless(stop, start()):
                 return ExitCode.OK
             handler = BuildHandler(parts.engine, topics, settings)
+            counts.answers(health.metrics, parts.engine, parts.counts)
             config = BuildWorkerConfig(
                 bootstrap=settings.kafka_bootstrap,
                 topic=topics.build_requests.name,
@@ -256,8 +268,8 @@ async def run(
             )
             answering = serve(
                 config,
-                handler,
-                producer,
+                measured(handler, health.metrics),
+                counted(producer, health.metrics),
                 stop=stop,
                 max_in_flight=settings.max_in_flight,
                 on_refused=handler.substitute,

@@ -1,6 +1,7 @@
-"""A worker's health over HTTP: `/livez` says that it moves, `/readyz` that it can do its work.
+"""A worker over HTTP: `/livez` says that it moves, `/readyz` that it can do its work, `/metrics`
+what it did.
 
-Both answer 200 or 503 with the same JSON:
+The first two answer 200 or 503 with the same JSON:
 `{"worker", "ok", "failing": {name: why}, "noted": {name: what}, "passing"}`. What is noted is not
 as it should be, and no reason to send work elsewhere.
 Live means: the event loop turns (it is what answers) and work that waits gets done. Who is not
@@ -20,6 +21,9 @@ from typing import Literal
 
 from context_engine.errors import Unavailable
 from context_engine.settings import Settings
+from workers.metrics import Metrics
+from workers.metrics.exporter import Told
+from workers.metrics.families import READY
 
 CHECK_SECONDS = 2.0
 """How long one part may take to answer before it counts as away."""
@@ -57,8 +61,10 @@ class Health:
     Not ready before `started` and after `leaving`, whatever the checks say.
     """
 
-    def __init__(self, worker: str) -> None:
+    def __init__(self, worker: str, *, served: bool = False) -> None:
         self.worker = worker
+        self.metrics = Metrics(worker, served=served)
+        self.metrics.asks(self._told)
         self._phase: Phase = "starting"
         self._moving: dict[str, Fault] = {}
         self._needed: dict[str, Check] = {}
@@ -95,6 +101,11 @@ class Health:
         phase = None if self._phase == "running" else self._phase
         return self._report({"worker": phase, **needed}, noted)
 
+    async def _told(self) -> Told:
+        report = await self.ready()
+        failing = {**report.failing, **report.noted}
+        return {READY: {(name,): name not in failing for name in (*failing, *report.passing)}}
+
     def _report(self, found: Found, noted: Found | None = None) -> Report:
         noted = noted or {}
         return Report(
@@ -116,9 +127,14 @@ class Pulse:
         """One turn."""
         self._beat_at = time.monotonic()
 
+    @property
+    def still(self) -> float:
+        """Seconds since the last turn."""
+        return time.monotonic() - self._beat_at
+
     def fault(self) -> str | None:
         """A `Fault`."""
-        still = time.monotonic() - self._beat_at
+        still = self.still
         return None if still < self._still_seconds else f"no turn for {still:.0f} s"
 
 
@@ -147,11 +163,12 @@ async def _why_not(check: Check) -> str | None:
 
 @asynccontextmanager
 async def served(settings: Settings, worker: str) -> AsyncIterator[Health]:
-    """The worker's health, served for the length of the block if the settings name a port.
+    """The worker's health and metrics, served for the length of the block if the settings name a
+    port.
 
     Raises `Unavailable` where the port is taken.
     """
-    health = Health(worker)
+    health = Health(worker, served=settings.health_port is not None)
     if settings.health_port is None:
         yield health
         return

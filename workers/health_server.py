@@ -11,9 +11,12 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from context_engine.errors import Unavailable
 from workers.health import Health, Report
+from workers.metrics import CONTENT_TYPE
 
 CLOSE_SECONDS = 1.0
 """How long an open connection may hold up the worker's end."""
+
+UNCACHED = {"Cache-Control": "no-store"}
 
 
 @asynccontextmanager
@@ -53,8 +56,13 @@ def _app(health: Health) -> web.Application:
     async def readyz(_request: web.Request) -> web.Response:
         return _answer(await health.ready())
 
+    async def metrics(_request: web.Request) -> web.Response:
+        text = await health.metrics.text()
+        return web.Response(body=text, headers={**UNCACHED, "Content-Type": CONTENT_TYPE})
+
+    paths = {"/livez": livez, "/readyz": readyz, "/metrics": metrics}
     app = web.Application()
-    app.add_routes([web.get("/livez", livez), web.get("/readyz", readyz)])
+    app.add_routes([web.get(path, answer) for path, answer in paths.items()])
     return app
 
 
@@ -66,5 +74,4 @@ def _answer(report: Report) -> web.Response:
         "noted": report.noted,
         "passing": report.passing,
     }
-    headers = {"Cache-Control": "no-store"}
-    return web.json_response(body, status=200 if report.ok else 503, headers=headers)
+    return web.json_response(body, status=200 if report.ok else 503, headers=UNCACHED)

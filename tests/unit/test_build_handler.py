@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
 from context_engine.engine import Answer, ContextEngine
 from context_engine.errors import NotFound, RateLimited, Unavailable
@@ -351,6 +353,26 @@ async def test_a_dead_letter_that_its_topic_refuses_is_loud() -> None:
     (dead,) = await made(raw)
     with pytest.raises(RecordTooLarge):
         await made.substitute(raw, dead, RecordTooLarge("too large"))
+
+
+@pytest.mark.parametrize(
+    ("made", "raw", "event", "level"),
+    [
+        (handler(), message({**body(), "options": []}), "request refused", "warning"),
+        (handler(Engine(NotFound("table", "t"))), message(body()), "request failed", "info"),
+        (handler(Engine(ValueError("no"))), message(body()), "request met a fault", "error"),
+    ],
+    ids=["malformed", "denied", "fault"],
+)
+async def test_a_line_about_a_request_has_its_id(
+    made: BuildHandler, raw: RawMessage, event: str, level: str
+) -> None:
+    """Whatever became of it; and never what it said."""
+    with capture_logs([merge_contextvars]) as told:
+        await made(raw)
+    line = next(one for one in told if one["event"] == event)
+    assert (line["request_id"], line["log_level"]) == ("r1", level)
+    assert "ana" not in str(told)
 
 
 async def test_a_token_that_nobody_was_given_is_refused_and_buried() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Annotated, NoReturn, Protocol
 
@@ -17,7 +18,9 @@ from workers.supervised import run_supervised
 
 app = typer.Typer(no_args_is_help=True, help="Runs a worker in the foreground.")
 
-JsonLogs = Annotated[bool, typer.Option("--json", help="Log lines as JSON.")]
+JsonLogs = Annotated[
+    bool, typer.Option("--json", help="Log lines as JSON, as CONTEXT_LOG_FORMAT=json.")
+]
 
 Supervised = Annotated[
     bool,
@@ -52,14 +55,21 @@ def supervised(*names: str, json_logs: bool = False) -> NoReturn:
     """Runs workers as children of this process, started again after each loud exit."""
     from workers.process import run
 
-    settings = config()
-    configure(json_logs)
+    settings = _set_up(json_logs)
     options = ("--json",) if json_logs else ()
     raise typer.Exit(run(run_supervised(names, say=_say, settings=settings, options=options)))
 
 
 def _say(line: str) -> None:
     console.print(line, highlight=False)
+
+
+def _set_up(json_logs: bool) -> Settings:
+    """Reads the settings, and has the log as they want it."""
+    settings = config()
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    configure(json_logs or settings.log_format == "json", level=level)
+    return settings
 
 
 @app.command()
@@ -73,8 +83,7 @@ def build(json_logs: JsonLogs = False, supervise: Supervised = False) -> None:
     from workers.build import run as answer
     from workers.process import run
 
-    settings = config()
-    configure(json_logs)
+    settings = _set_up(json_logs)
     raise typer.Exit(run(until_signalled(answer, settings, "build")))
 
 
@@ -89,8 +98,7 @@ def invalidate(json_logs: JsonLogs = False, supervise: Supervised = False) -> No
     from workers.invalidate import run as consume
     from workers.process import run
 
-    settings = config()
-    configure(json_logs)
+    settings = _set_up(json_logs)
     raise typer.Exit(run(until_signalled(consume, settings, "invalidate")))
 
 
@@ -105,8 +113,7 @@ def relay(json_logs: JsonLogs = False, supervise: Supervised = False) -> None:
     from workers.process import run
     from workers.relay import run as publish
 
-    settings = config()
-    configure(json_logs)
+    settings = _set_up(json_logs)
     raise typer.Exit(run(until_signalled(publish, settings, "relay")))
 
 

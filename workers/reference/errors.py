@@ -85,6 +85,11 @@ def page() -> str:
     )
 
 
+def codes() -> frozenset[str]:
+    """Every code that an error has."""
+    return frozenset(error.code for error in _tree(ContextEngineError))
+
+
 def _tree(error: type[ContextEngineError]) -> Iterator[type[ContextEngineError]]:
     """The classes that somebody outside can meet."""
     outside = error.__module__.startswith(("context_engine.errors", "context_engine.settings"))
