@@ -1,4 +1,8 @@
-"""The composition root: settings in, a wired engine out. Nothing else builds adapters."""
+"""The composition root: settings in, a wired engine out. Nothing else builds adapters.
+
+Imports are where they are used: a worker's start is mostly imports, and while one that marks or
+publishes starts, caches are bypassed. It needs no engine, and who marks needs no database.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +10,61 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 from urllib.parse import urlsplit
 
-from sqlalchemy.ext.asyncio import AsyncEngine
-
+from context_engine.adapters.counted import CacheCounts, CountedCache
 from context_engine.adapters.redis import RedisCache
-from context_engine.adapters.sql.engine import create_engine
-from context_engine.adapters.sql.outbox import SqlOutbox
-from context_engine.adapters.sql.reads import SqlDomain
-from context_engine.adapters.sql.services import DomainServices
-from context_engine.adapters.sql.snapshots import SqlSnapshots
-from context_engine.builder import Builder, Limits
 from context_engine.changes import Kind
-from context_engine.engine import ContextEngine
 from context_engine.errors import Unavailable
 from context_engine.liveness import Assumed, Liveness, Lookout
-from context_engine.ports import ContextCache, Domain, LivenessStore, Snapshots
-from context_engine.repository import ContextRepository, Lifetimes
+from context_engine.ports import (
+    ContextCache,
+    Domain,
+    LivenessStore,
+    Snapshots,
+)
 from context_engine.settings import Settings, load
+from context_engine.turns import Turns
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from context_engine.adapters.sql.outbox import SqlOutbox
+    from context_engine.adapters.sql.services import DomainServices
+    from context_engine.adapters.sql.snapshots import SqlSnapshots
+    from context_engine.engine import ContextEngine
 
 
-@dataclass(frozen=True, slots=True)
-class Answering:
-    """What answers requests, wired once: an engine over a domain, evidence and a cache."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marking:
+    """What sets marks, and tells what of them is proven to stand."""
 
     settings: Settings
-    domain: Domain
-    snapshots: Snapshots
     cache: ContextCache
     liveness: LivenessStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publishing(Marking):
+    """The same, and what gives changes out and keeps evidence, without an engine."""
+
+    snapshots: SqlSnapshots
+    outbox: SqlOutbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering(Marking):
+    """What answers requests, wired once: an engine over a domain, evidence and a cache."""
+
+    domain: Domain
+    snapshots: Snapshots
     engine: ContextEngine
+    counts: CacheCounts
+    """What the engine found in the cache."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts(Answering):
     """The same over the reference domain, and what writes to that."""
 
@@ -58,6 +83,10 @@ def wire(
     liveness: Liveness,
 ) -> Answering:
     """The engine over these ports; connects to nothing."""
+    from context_engine.builder import Builder, Limits
+    from context_engine.engine import ContextEngine
+    from context_engine.repository import ContextRepository, Lifetimes
+
     lifetimes = Lifetimes(
         cache=timedelta(seconds=config.cache_ttl_seconds),
         session=timedelta(seconds=config.session_ttl_seconds),
@@ -67,15 +96,25 @@ def wire(
         compression_chars=config.compression_char_budget,
         tag_secret=config.tag_secret.get_secret_value(),
     )
+    counted = CountedCache(cache)
     engine = ContextEngine(
         domain,
-        ContextRepository(cache, snapshots, lifetimes),
+        ContextRepository(counted, snapshots, lifetimes),
         Builder(limits),
         liveness=liveness,
         bypass_builds=config.bypass_builds,
+        turns=Turns(config.workspace_builds, config.max_in_flight // 2),
         build_timeout=config.build_timeout_seconds,
     )
-    return Answering(config, domain, snapshots, cache, proofs, engine)
+    return Answering(
+        settings=config,
+        domain=domain,
+        snapshots=snapshots,
+        cache=cache,
+        liveness=proofs,
+        engine=engine,
+        counts=counted.counts,
+    )
 
 
 @asynccontextmanager
@@ -90,13 +129,47 @@ async def over(
     config = config or load()
     cache = RedisCache(config.redis_url, config)
     try:
-        yield wire(config, domain, snapshots, cache, cache.liveness, _liveness(config, cache))
+        liveness = liveness_of(config, cache.liveness)
+        yield wire(config, domain, snapshots, cache, cache.liveness, liveness)
     finally:
         await cache.close()
 
 
-def _liveness(config: Settings, cache: RedisCache) -> Liveness:
-    return Assumed() if config.liveness == "assumed" else lookout(config, cache.liveness)
+@asynccontextmanager
+async def marking(config: Settings | None = None) -> AsyncIterator[Marking]:
+    """The cache alone, closed at the end."""
+    config = config or load()
+    cache = RedisCache(config.redis_url, config)
+    try:
+        yield Marking(settings=config, cache=cache, liveness=cache.liveness)
+    finally:
+        await cache.close()
+
+
+@asynccontextmanager
+async def publishing(config: Settings | None = None) -> AsyncIterator[Publishing]:
+    """Cache, outbox and evidence, closed at the end."""
+    from context_engine.adapters.sql.engine import create_engine
+    from context_engine.adapters.sql.outbox import SqlOutbox
+    from context_engine.adapters.sql.snapshots import SqlSnapshots
+
+    async with marking(config) as wired:
+        database = create_engine(wired.settings)
+        try:
+            yield Publishing(
+                settings=wired.settings,
+                cache=wired.cache,
+                liveness=wired.liveness,
+                snapshots=SqlSnapshots(database),
+                outbox=SqlOutbox(database),
+            )
+        finally:
+            await database.dispose()
+
+
+def liveness_of(config: Settings, store: LivenessStore) -> Liveness:
+    """What says whether caches may be read: the proofs, unless the settings take it for granted."""
+    return Assumed() if config.liveness == "assumed" else lookout(config, store)
 
 
 def lookout(config: Settings, store: LivenessStore) -> Lookout:
@@ -107,13 +180,19 @@ def lookout(config: Settings, store: LivenessStore) -> Lookout:
 @asynccontextmanager
 async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
     """Wires the reference domain's adapters and closes them at the end."""
+    from context_engine.adapters.sql.engine import create_engine
+    from context_engine.adapters.sql.outbox import SqlOutbox
+    from context_engine.adapters.sql.reads import SqlDomain
+    from context_engine.adapters.sql.services import DomainServices
+    from context_engine.adapters.sql.snapshots import SqlSnapshots
+
     config = config or load()
     database = create_engine(config)
     snapshots = SqlSnapshots(database)
     cache = RedisCache(config.redis_url, config)
     domain = SqlDomain(database, count_cap=config.count_cap)
     try:
-        liveness = _liveness(config, cache)
+        liveness = liveness_of(config, cache.liveness)
         wired = wire(config, domain, snapshots, cache, cache.liveness, liveness)
         yield Parts(
             settings=config,
@@ -121,6 +200,7 @@ async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
             snapshots=snapshots,
             cache=cache,
             engine=wired.engine,
+            counts=wired.counts,
             database=database,
             services=DomainServices(
                 database,
@@ -147,7 +227,7 @@ async def check(wired: Answering) -> None:
     await check_cache(wired)
 
 
-async def check_cache(wired: Answering) -> None:
+async def check_cache(wired: Marking) -> None:
     """Whether the cache answers, and can keep the promise: its version, its role, its replicas.
 
     Raises `Unavailable`, which says what to change.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Hashable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -14,7 +16,7 @@ from context_engine.asked import DEFAULTS, Answer, Asked, Options, flight_name
 from context_engine.assembly import assemble
 from context_engine.builder import Builder
 from context_engine.built import Surfaced
-from context_engine.errors import NotFound, Unavailable
+from context_engine.errors import Expired, NotFound, Unavailable
 from context_engine.faults import Faults
 from context_engine.flights import LEAD_MS, Flight, Flights, pauses
 from context_engine.keeping import Keeper
@@ -24,6 +26,7 @@ from context_engine.models.input import ContextBuildInput
 from context_engine.ports import Domain, Seen, Tally
 from context_engine.rendering import answered
 from context_engine.repository import ContextRepository
+from context_engine.turns import Turns
 
 __all__ = ["Answer", "ContextEngine", "Options", "moment_of"]
 
@@ -45,6 +48,7 @@ class ContextEngine:
         *,
         liveness: Liveness,
         bypass_builds: int = 8,
+        turns: Turns | None = None,
         build_timeout: float = 10.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -53,8 +57,9 @@ class ContextEngine:
         self._looking = Looking(repository, builder.limits, liveness)
         self._keeper = Keeper(repository)
         self._flights, self._bypasses = Flights[Answer](), asyncio.Semaphore(bypass_builds)
-        self._build_timeout, self._now = build_timeout, now
-        self._answers = self._bypassed = 0
+        self._turns, self._build_timeout, self._now = turns, build_timeout, now
+        self._answers = 0
+        self._past: Counter[str] = Counter()
         self._faults = Faults()
 
     async def build(
@@ -64,43 +69,63 @@ class ContextEngine:
         *,
         request_id: str | None = None,
         trace_id: str | None = None,
+        until: float = math.inf,
     ) -> Answer:
         """The context of `request`, proven fresh and permitted.
 
         Raises `NotFound` for what is fatal when out of sight, out of the cache too, `Unavailable`
-        when the database or the evidence store stays away for the whole of the build's bound.
+        when the database or the evidence store stays away for the whole of the build's bound,
+        `RateLimited` where its workspace may have no further build, `Expired` where none was
+        begun before `until`, by `time.monotonic()`.
         """
-        arrived, name, bypass = time.monotonic(), flight_name(request, options), False
-        ids = request_id, trace_id
-        flight = self._joined(name, request, options, ids, bypass)
+        arrived, ids, bypass = time.monotonic(), (request_id, trace_id), False
+        flight = self._joined(request, options, ids, bypass, until)
         if flight.read_at is not None and await self.liveness.proven() is None:
             # What is proven only later may answer who arrives later: this request is built for.
-            bypass, name = True, (name, "past the cache")
-            flight = self._joined(name, request, options, ids, bypass)
+            bypass = True
+            flight = self._joined(request, options, ids, bypass, until)
         try:
             await flight.ended()
             while not flight.serves(arrived):
-                flight = self._joined(name, request, options, ids, bypass)
+                flight = self._joined(request, options, ids, bypass, until)
                 await flight.ended()
             return flight.answer()
         finally:
             self._answers += 1
-            self._bypassed += flight.bypassed
+            if flight.past is not None:
+                self._past[flight.past] += 1
 
     @property
     def tally(self) -> Tally:
         """What it answered since it was made."""
-        return Tally(self._answers, self._bypassed)
+        return Tally(self._answers, self._past["unproven"] + self._past["other_server"])
+
+    @property
+    def past_the_cache(self) -> Mapping[str, int]:
+        """How many of these were answered past the cache, by `looking.Past`."""
+        return self._past
 
     def _joined(
-        self, name: Hashable, request: ContextBuildInput, options: Options, ids: Ids, bypass: bool
+        self,
+        request: ContextBuildInput,
+        options: Options,
+        ids: Ids,
+        bypass: bool,
+        until: float,
     ) -> Flight[Answer]:
-        """The flight of that name, which begins here if there is none."""
+        """The flight of its like, which begins here if there is none. Raises `RateLimited`."""
+        # Made anew each time: a thousand that wait would keep a thousand names.
+        name = flight_name(request, options)
+        if bypass:
+            name = (name, "past the cache")
         flight = self._flights.under_way(name)
-        if flight is not None:
-            return flight
-        asked = self._looking.asked(request, options, *ids)
-        return self._flights.begin(name, lambda flight: self._fly(flight, asked, bypass))
+        if flight is None:
+            asked = self._looking.asked(request, options, *ids)
+            flight = self._flights.begin(name, lambda flight: self._fly(flight, asked, bypass))
+        elif self._turns is not None:
+            self._turns.board(request.workspace_id, flight)
+        flight.until = max(flight.until, until)
+        return flight
 
     async def _fly(self, flight: Flight[Answer], asked: Asked, bypass: bool) -> Answer:
         """Looks, as long as another process leads again and again, and builds what is not there."""
@@ -109,31 +134,35 @@ class ContextEngine:
         flight.read_at = began = time.monotonic()
         look = await self._looking.first(asked)
         for pause in pauses():
-            flight.bypassed = look.asked.remarks.bypassed
+            flight.past = look.past
             if not look.led or time.monotonic() - began >= LEAD_MS / 1000:
                 break
             await asyncio.sleep(pause)
             flight.read_at = time.monotonic()
             look = await self._looking.again(look.asked)
-        return look.whole or await self._led(look)
+        return look.whole or await self._led(look, flight)
 
-    async def _led(self, look: Looked) -> Answer:
+    async def _led(self, look: Looked, flight: Flight[Answer]) -> Answer:
         """Builds; where nothing was stored in the end, others need not wait for it."""
         try:
-            return await self._within_bound(look.asked, look.seen)
+            return await self._within_bound(look.asked, look.seen, flight)
         except BaseException:
             if look.seen is not None and look.seen.leads:
                 await self._repository.release(look.asked.names)
             raise
 
-    async def _within_bound(self, asked: Asked, seen: Seen | None) -> Answer:
+    async def _within_bound(
+        self, asked: Asked, seen: Seen | None, flight: Flight[Answer]
+    ) -> Answer:
         """Builds, and while a part is away tries again until the bound.
 
         The clock of the first look serves every attempt: an older clock proves less, never more.
         """
         last: Unavailable | None = None
         try:
-            async with asyncio.timeout(self._build_timeout), self._turn(asked):
+            async with asyncio.timeout(self._build_timeout), self._turn(asked, flight):
+                if time.monotonic() > flight.until:
+                    raise Expired
                 for attempt in range(1_000_000):
                     try:
                         return await self._build(asked, seen)
@@ -146,9 +175,13 @@ class ContextEngine:
             raise last
         raise Unavailable("build", f"not done within {self._build_timeout:g} s; try again later")
 
-    def _turn(self, asked: Asked) -> AbstractAsyncContextManager[object]:
-        """Builds in place of the whole cache come a few at a time: the database must survive."""
-        return self._bypasses if asked.remarks.bypassed else nullcontext()
+    @asynccontextmanager
+    async def _turn(self, asked: Asked, flight: Flight[Answer]) -> AsyncIterator[None]:
+        """A turn among its workspace's builds. Those in place of the whole cache come a few at a
+        time beside that: the database must survive, and no workspace takes all of them."""
+        turns = self._turns.of(asked.scope.workspace_id, flight) if self._turns else nullcontext()
+        async with turns, self._bypasses if asked.remarks.bypassed else nullcontext():
+            yield
 
     async def _build(self, asked: Asked, seen: Seen | None) -> Answer:
         context_id = uuid4().hex

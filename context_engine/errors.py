@@ -1,4 +1,4 @@
-"""The tree of errors. Two branches decide the handling.
+"""The tree of errors. Its branches decide the handling.
 
 ```
 ContextEngineError
@@ -10,6 +10,9 @@ ContextEngineError
 │   ├── NotPermitted          seen, but this write is not the actor's to make
 │   ├── Conflict              the state moved on, or the name is taken
 │   └── ReplyRefused          the answer cannot go where the request wants it
+├── NotNow                    answered and acked at once; asked again later it may be built
+│   ├── Expired               waited for longer than it said it is worth
+│   └── RateLimited           its workspace has as many builds as it may have at once
 └── Unavailable               retried in place with a bound, then loud
     └── NotYetEnforced        committed, but its mark does not stand yet
 ```
@@ -97,6 +100,37 @@ class ReplyRefused(Rejected):
     """The reply address or the reply's size is not acceptable."""
 
     code = "reply_refused"
+
+
+class NotNow(ContextEngineError):
+    """Nothing is wrong with the request: it was not built, so that others are."""
+
+    code = "not_now"
+    retryable = True
+
+
+class Expired(NotNow):
+    """The request waited for longer than its `ttlMs`: nothing was built for nobody."""
+
+    code = "expired"
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(
+            message or "waited for longer than its ttlMs; ask again if somebody still waits"
+        )
+
+
+class RateLimited(NotNow):
+    """More builds of one workspace wait than may: cached answers are still given.
+
+    `retry_after_ms`: by when those before it may be done; None where nobody can tell.
+    """
+
+    code = "rate_limited"
+
+    def __init__(self, message: str, retry_after_ms: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_ms = retry_after_ms
 
 
 class Unavailable(ContextEngineError):

@@ -19,6 +19,7 @@ Caches that joined without such a rule: ben-manes/caffeine#193, google/guava#188
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Hashable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
@@ -39,17 +40,24 @@ def pauses() -> Iterator[float]:
 class Flight(Generic[Answer]):
     """An answer on its way, for as long as anybody waits for it."""
 
-    __slots__ = ("_waiters", "_waiting", "bypassed", "read_at", "task")
+    __slots__ = ("_waiters", "_waiting", "past", "read_at", "task", "until")
 
     task: asyncio.Task[Answer]
 
     def __init__(self) -> None:
         self.read_at: float | None = None
         """Just before the clock was last read, by this process's monotonic clock; None: not yet."""
-        self.bypassed = False
-        """Its answer came past the cache."""
+        self.past: str | None = None
+        """Why its answer came past the cache; None where it did not."""
+        self.until = -math.inf
+        """When the last of those who board it stops waiting, by this process's monotonic clock."""
         self._waiting = 0
         self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for it."""
+        return self._waiting
 
     def serves(self, arrived: float) -> bool:
         """Whether its answer may be given to a request that arrived then. One that was given up

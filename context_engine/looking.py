@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from context_engine import keys, tokens
 from context_engine.asked import Answer, Asked, Options
@@ -13,10 +14,13 @@ from context_engine.liveness import Liveness, Proven
 from context_engine.models.input import ContextBuildInput
 from context_engine.ports import Entry, Moment, Seen
 from context_engine.rendering import answered, denial
-from context_engine.repository import ContextRepository, Names, Remarks, names_of
+from context_engine.repository import ContextRepository, Names, Remarks, Unread, names_of
 
 PLAIN = Options()
 """Other options may leave what another stores unread: these neither lead nor wait."""
+
+Past = Unread | Literal["store_away", "asked"]
+"""Why a request was answered past the cache; `asked`: it wanted to be, by `fresh`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,13 @@ class Looked:
     def led(self) -> bool:
         """Whether another builds what was not there, so that it may soon be."""
         return self.seen is not None and self.seen.led
+
+    @property
+    def past(self) -> Past | None:
+        """Why the cache plays no part in the answer; None where it was read."""
+        if self.seen is None:
+            return "store_away"
+        return self.asked.remarks.unread or ("asked" if self.asked.options.fresh else None)
 
     @property
     def whole(self) -> Answer | None:
@@ -126,7 +137,7 @@ class Looking:
     def _allowed(self, asked: Asked, seen: Seen, moment: Moment, proven: Proven) -> Seen:
         """What of a look may answer this request; the rest is as if it had not been there."""
         if not proven.covers(moment.reign):  # another server than the one that was proven
-            asked.remarks.bypass()
+            asked.remarks.bypass("other_server")
             return replace(seen, whole=None, surface=None)
         workspace_id, options = asked.scope.workspace_id, asked.options
         if not all(tokens.proven(one, workspace_id, moment, proven) for one in options.after):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Literal
 
 from context_engine import keys
 from context_engine.coordinates import Effective, kept
@@ -31,6 +32,9 @@ PASSING_TTL = timedelta(seconds=5)
 
 BYPASSED = "cache bypassed: changes are not proven to be applied"
 """Remark of an answer for which nothing cached was read."""
+
+Unread = Literal["unproven", "other_server"]
+"""Why not: liveness is not proven, or another server answered than the one it is proven of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +80,16 @@ class Remarks:
     """Passing conditions that an answer's trace must own up to."""
 
     said: list[str] = field(default_factory=list)
-    bypassed: bool = False
-    """Nothing cached was read, because liveness was not proven."""
+    unread: Unread | None = None
+    """Why nothing cached was read."""
 
-    def bypass(self) -> None:
-        if not self.bypassed:
-            self.bypassed = True
+    @property
+    def bypassed(self) -> bool:
+        return self.unread is not None
+
+    def bypass(self, why: Unread = "unproven") -> None:
+        if self.unread is None:
+            self.unread = why
             self.said.append(BYPASSED)
 
     def unproven_write(self) -> None:

@@ -128,6 +128,12 @@ class Settings(BaseSettings):
     bypass_builds: int = Field(8, ge=1, le=256)
     """Builds at once in one process while liveness is not proven, so that the database survives
     the requests that the cache answers otherwise."""
+    workspace_builds: int = Field(2, ge=1, le=256)
+    """Builds of one workspace at once in one worker, hits not counted; more wait for their turn, up
+    to half of `CONTEXT_MAX_IN_FLIGHT`, and what comes beyond is answered `rate_limited` at once. So
+    that one that asks for more than can be built does not starve the others: two keep a worker
+    busy, and each more makes everybody else's builds slower. With one workspace only, or builds
+    that mostly wait for the database, more are faster."""
     database_pool_size: int = Field(16, ge=1, le=256)
     """Connections of one process."""
     redis_timeout_seconds: float = Field(1.0, gt=0)
@@ -146,9 +152,13 @@ class Settings(BaseSettings):
     stall_seconds: float = Field(60.0, gt=0)
     """Lag without progress for this long makes a worker leave loudly."""
     health_host: str = "127.0.0.1"
-    """Where `/livez` and `/readyz` are served; `0.0.0.0` in a container."""
+    """Where `/livez`, `/readyz` and `/metrics` are served; `0.0.0.0` in a container."""
     health_port: int | None = Field(None, ge=1, le=65_535)
     """None serves them nowhere. `worker all` counts up from it, one port for each worker."""
+    log_format: Literal["text", "json"] = "text"
+    """Of the workers' logs, on stderr. `worker … --json` asks for JSON too."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that the workers log. `debug` has a line for each answered request."""
 
     import_max_rows: int = Field(200_000, ge=1)
     """Rows of one imported file; a file with more is refused whole."""
@@ -159,6 +169,8 @@ class Settings(BaseSettings):
     """Where answers go unless the request names another topic."""
     topic_evictions: str = "context.evictions"
     """Where it is told what was taken back."""
+    topic_handled: str = "context.dead-letters-handled"
+    """Which dead letters were replayed or discarded."""
     topic_domain_prefix: str = "domain."
     """Followed by the kind of change: `domain.schema-change` and so on."""
     reply_topics: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parsed)] = (

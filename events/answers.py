@@ -10,8 +10,10 @@ from pydantic import ValidationError
 from context_engine.errors import (
     Conflict,
     ContextEngineError,
+    Expired,
     InvalidRequest,
     NotFound,
+    RateLimited,
     Rejected,
     ReplyRefused,
     Unavailable,
@@ -99,6 +101,10 @@ def error_of(failed: BuildFailed) -> ContextEngineError:
     """The exception that a `context.build.failed` stands for."""
     if failed.code == NotFound.code:
         return _as_answered(NotFound("context", failed.request_id), failed)
+    if failed.code == Expired.code:
+        return Expired(failed.message)
+    if failed.code == RateLimited.code:
+        return RateLimited(failed.message, failed.retry_after_ms)
     if failed.retryable:
         return _as_answered(Unavailable("engine", failed.message), failed)
     kind = _BY_CODE.get(failed.code)

@@ -16,8 +16,9 @@ from pydantic.json_schema import models_json_schema
 from context_engine.models import SCHEMA_VERSION
 from context_engine.settings import Settings
 from events import cloudevents, examples, messages
-from events.dead_letters import PREFIX
+from events.dead_letters import PREFIX, REPLAY_COUNT
 from events.examples import CHANGES
+from events.ledger import Handling
 from events.messages import BuildFailed, BuildRequest, ContextEvicted, ContextReady, Heartbeat
 from events.topics import DEAD_LETTER_SUFFIX, Topic, Topics
 
@@ -37,6 +38,7 @@ _SENT_BY_US: list[tuple[type[BaseModel], _Mode]] = [
     (ContextReady, "serialization"),
     (BuildFailed, "serialization"),
     (ContextEvicted, "serialization"),
+    (Handling, "serialization"),
 ]
 
 
@@ -133,6 +135,8 @@ def _channels(topics: Topics) -> Iterator[tuple[str, Json]]:
         name = _name_of(topics, topic) + "DeadLetters"
         about = f"Messages of {topic.name} that could not be handled."
         yield name, _channel(topic.dead_letters, about, [DEAD_LETTER])
+    handled = "Which dead letters operators replayed or discarded."
+    yield "handledDeadLetters", _channel(topics.handled, handled, [HANDLED])
 
 
 def _channel(topic: Topic, description: str, types: list[str]) -> Json:
@@ -197,6 +201,7 @@ def _operations(topics: Topics) -> Json:
             for kind, _ in topics.by_kind
         },
         "announce": _operation("send", "evictions", "Says what was taken back, after the fact."),
+        "handle": _operation("send", "handledDeadLetters", "Notes what an operator did."),
         **{
             f"bury{name[0].upper()}{name[1:]}": _operation(
                 "send", f"{name}DeadLetters", "Keeps what could not be handled."
@@ -217,6 +222,7 @@ def _operation(action: str, channel: str, summary: str) -> Json:
 # -- messages ----------------------------------------------------------------------------------
 
 DEAD_LETTER = "dead-letter"
+HANDLED = "dead-letter-handled"
 
 
 def _messages(payloads: dict[str, Any]) -> Json:
@@ -244,6 +250,7 @@ def _messages(payloads: dict[str, Any]) -> Json:
         example = json.loads(examples.as_sent(change))
         made[type_] = _message(type(change), type_, payloads, "workspaceId", example)
     made[DEAD_LETTER] = _dead_letter()
+    made[HANDLED] = _handled(payloads)
     return made
 
 
@@ -328,6 +335,10 @@ def _dead_letter() -> Json:
     properties = {
         PREFIX + name: {"type": "string", "description": text} for name, text in about.items()
     }
+    properties[REPLAY_COUNT] = {
+        "type": "string",
+        "description": "How often the message was replayed, in decimal digits; absent for never.",
+    }
     return {
         "name": DEAD_LETTER,
         "title": "Dead letter",
@@ -340,4 +351,22 @@ def _dead_letter() -> Json:
         },
         "payload": {"type": "string", "description": "The bytes as they came."},
         "bindings": {"kafka": {"key": _key("as it came"), "bindingVersion": BINDING}},
+    }
+
+
+def _handled(payloads: dict[str, Any]) -> Json:
+    """Not a CloudEvent: a log that `context-engine dead-letters` alone reads and writes."""
+    return {
+        "name": HANDLED,
+        "title": Handling.__name__,
+        "summary": "What became of a dead letter; written and read by `dead-letters`.",
+        "contentType": "application/json",
+        "headers": {"type": "object", "properties": {}, "required": []},
+        "payload": payloads[Handling.__name__],
+        "bindings": {
+            "kafka": {
+                "key": _key("topic, partition and offset of the letter"),
+                "bindingVersion": BINDING,
+            }
+        },
     }

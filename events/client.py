@@ -95,8 +95,8 @@ class ContextClient:
         """The context of `input`, within `timeout` seconds (waiting for a turn included).
 
         Raises `NotFound` and the other kinds of `Rejected` as the engine answered, `Unavailable`
-        for its passing reasons, `ReplyTimeout` when no answer came, `InvalidRequest` for a
-        request that the topic cannot take, before it is sent.
+        and the kinds of `NotNow` for its passing reasons, `ReplyTimeout` when no answer came,
+        `InvalidRequest` for a request that the topic cannot take, before it is sent.
         """
         try:
             request = BuildRequest(

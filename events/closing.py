@@ -23,7 +23,7 @@ async def stop_consumer(client: AIOKafkaConsumer, seconds: float | None = None) 
     that it cancelled, and leaves its connections open. A task of its own tells that from a
     cancellation of ours.
     """
-    stopping = asyncio.ensure_future(client.stop())
+    stopping = asyncio.ensure_future(_leave(client))
     try:
         done, _ = await asyncio.wait({stopping}, timeout=seconds or STOP_SECONDS)
     finally:
@@ -33,6 +33,15 @@ async def stop_consumer(client: AIOKafkaConsumer, seconds: float | None = None) 
     error = stopping.exception() if done and not stopping.cancelled() else None
     log.warning("consumer did not stop in order: %s", error or "its fetches were in the way")
     await _abandon(client)
+
+
+async def _leave(client: AIOKafkaConsumer) -> None:
+    """aiokafka's own `stop`. That takes a group's generation 0, which brokers that count from there
+    have, for none, and would not leave: the next member would wait for the session time-out."""
+    coordinator = client._coordinator
+    if getattr(coordinator, "generation", None) == 0:
+        coordinator.generation = 1
+    await client.stop()
 
 
 async def _abandon(client: AIOKafkaConsumer) -> None:

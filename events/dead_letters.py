@@ -19,6 +19,10 @@ LARGEST_SOURCE = MIB
 """Largest message of the topics that are read, in bytes."""
 
 PREFIX = "kafka_dlt-"
+FQCN = f"{PREFIX}exception-fqcn"
+
+REPLAY_COUNT = "context-replay-count"
+"""Header of a message that comes out of the dead letters: how often it did, in decimal digits."""
 
 
 def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> OutgoingRecord:
@@ -36,7 +40,7 @@ def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> Outgo
         (f"{PREFIX}original-offset", raw.offset.to_bytes(8, "big", signed=True)),
         (f"{PREFIX}original-timestamp", raw.timestamp.to_bytes(8, "big", signed=True)),
         (f"{PREFIX}original-consumer-group", group.encode()),
-        (f"{PREFIX}exception-fqcn", _name(error).encode()),
+        (FQCN, _name(error).encode()),
         (f"{PREFIX}exception-message", _reason(error)),
         (f"{PREFIX}exception-stacktrace", b""),
         *(((f"{PREFIX}truncated", b"true"),) if cut else ()),
@@ -48,6 +52,27 @@ def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> Outgo
         headers=(*_bounded(raw), *why),
         partition=raw.partition,
     )
+
+
+def replayed(letter: RawMessage, count: int) -> OutgoingRecord:
+    """`letter` as it came at first, to the topic that it came from: same partition, key, value and
+    headers, and `count` in front of them, where it survives another burial."""
+    kept = (one for one in letter.headers if not one[0].startswith((PREFIX, REPLAY_COUNT)))
+    return OutgoingRecord(
+        topic=letter.topic.removesuffix(DEAD_LETTER_SUFFIX),
+        key=letter.key,
+        value=letter.value,
+        headers=((REPLAY_COUNT, str(count).encode()), *kept),
+        partition=letter.partition,
+    )
+
+
+def reason_of(record: OutgoingRecord) -> str | None:
+    """The class of the error that `record`, a dead letter, was buried for; None for others."""
+    for name, value in record.headers:
+        if name == FQCN and value is not None and record.topic.endswith(DEAD_LETTER_SUFFIX):
+            return value.decode().rpartition(".")[2]
+    return None
 
 
 def _name(error: ContextEngineError) -> str:

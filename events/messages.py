@@ -27,6 +27,9 @@ MAX_SCOPE_KEYS = 1_000
 
 MAX_TOKEN_CHARS = 1_024
 
+MAX_TTL_MS = 24 * 3_600_000
+"""As long as the topic keeps a request, in milliseconds."""
+
 MAX_REIGNS = 1_000
 """Primaries of one cluster that a heartbeat names: more than any has."""
 
@@ -49,20 +52,20 @@ class BuildOptions(Contract):
 
     `fresh`: never from a cache, though it fills it. `strict`: every requested coordinate that
     cannot be seen is an error. `after`: tokens of writes that the answer must have in it.
-    `maxAgeMs`: a cached answer only if built within it.
+    `maxAgeMs`: a cached answer only if built within it. `ttlMs`: no answer any more, but
+    `expired`, once the request is older; counted from when the broker appended it.
     """
 
     fresh: bool = False
     strict: bool = False
     max_age_ms: Annotated[int, Field(ge=0)] | None = None
     after: Annotated[tuple[TokenText, ...], Field(max_length=MAX_TOKENS)] = ()
-    ttl_ms: Annotated[int, Field(ge=0)] | None = None
+    ttl_ms: Annotated[int, Field(ge=1, le=MAX_TTL_MS)] | None = None
     model: str | None = None
     budget: Annotated[int, Field(ge=0)] | None = None
 
 
 _NOT_YET = {
-    "ttl_ms": "ttlMs",
     "model": "model",
     "budget": "budget",
 }
@@ -99,13 +102,17 @@ class ContextReady(Contract):
 
 
 class BuildFailed(Contract):
-    """`context.build.failed`: why there is no answer, and whether to ask again."""
+    """`context.build.failed`: why there is no answer, and whether to ask again.
+
+    `retryAfterMs`: not before that; only where the engine can tell.
+    """
 
     request_id: Id
     code: str
     message: str
     retryable: bool
     field: str | None = None
+    retry_after_ms: Annotated[int, Field(ge=0)] | None = None
 
 
 class ContextEvicted(Contract):
@@ -164,6 +171,21 @@ def ready_bytes(
         f'"contextHash":"{context_hash}","source":"{source}","context":'
     )
     return head.encode() + context + b"}"
+
+
+_SOURCE = b'"source":"'
+
+
+def outcome_of(reply: bytes) -> str:
+    """The source of a `ready_bytes`, or the code of a `BuildFailed`'s JSON.
+
+    What stands before it is not parsed: within a JSON text its quotes would be escaped.
+    """
+    at = reply.find(_SOURCE)
+    if at < 0:
+        return str(json.loads(reply)["code"])
+    at += len(_SOURCE)
+    return reply[at : reply.index(b'"', at)].decode()
 
 
 class UnknownFields:

@@ -68,6 +68,8 @@ class Topics:
     build_requests: Topic
     ready: Topic
     evictions: Topic
+    handled: Topic
+    """Which dead letters were replayed or discarded: kept for longer than any of them."""
     by_kind: tuple[tuple[Kind, Topic], ...]
 
     @classmethod
@@ -78,6 +80,7 @@ class Topics:
             build_requests=Topic(settings.topic_build_requests, 12, DAY_MS, log_append_time=True),
             ready=Topic(settings.topic_ready, 12, HOUR_MS, 4 * MIB),
             evictions=Topic(settings.topic_evictions, 3, DAY_MS),
+            handled=Topic(settings.topic_handled, 1, 15 * DAY_MS, log_append_time=True),
             by_kind=tuple(
                 (
                     kind,
@@ -107,8 +110,12 @@ class Topics:
         return (self.build_requests, *self.changes())
 
     def all(self) -> tuple[Topic, ...]:
-        buried = (topic.dead_letters for topic in self._read())
-        return (self.build_requests, self.ready, self.evictions, *self.changes(), *buried)
+        own = (self.build_requests, self.ready, self.evictions, *self.changes())
+        return (*own, *self.buried(), self.handled)
+
+    def buried(self) -> tuple[Topic, ...]:
+        """The topics of dead letters."""
+        return tuple(topic.dead_letters for topic in self._read())
 
 
 async def ensure(bootstrap: str, topics: Topics) -> None:

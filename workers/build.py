@@ -8,6 +8,8 @@ partition for ever.
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -15,12 +17,14 @@ from uuid import uuid4
 
 import structlog
 from pydantic import ValidationError
+from structlog.contextvars import bind_contextvars
 
 from context_engine import bootstrap
 from context_engine.bootstrap import Answering
 from context_engine.engine import ContextEngine, Options
 from context_engine.errors import (
     ContextEngineError,
+    Expired,
     InvalidRequest,
     ReplyRefused,
 )
@@ -37,6 +41,8 @@ from workers.app import BuildWorkerConfig
 from workers.backoff import Patience, reach, unless
 from workers.beside import beside
 from workers.health import served
+from workers.metrics import counts
+from workers.metrics.around import counted, measured
 from workers.proving import proven
 from workers.runner import ExitCode, Limits, serve
 from workers.tallying import Teller
@@ -68,13 +74,15 @@ class BuildHandler:
             event = cloudevents.decode(raw)
             request = self._request(event)
         except ContextEngineError as error:
-            return self._refused(raw, error, cloudevents.peek_request_id(raw))
+            return self._refused(raw, error, _told_of(cloudevents.peek_request_id(raw)))
+        _told_of(request.request_id)
         try:
             address = ReplyAddress.of(raw, self._allowed)
-            return [await self._answer(request, address)]
+            return [await self._answer(request, address, _until(raw, request.options.ttl_ms))]
         except InvalidRequest as error:
             return self._refused(raw, error, request.request_id)
         except ContextEngineError as error:
+            log.info("request failed", code=error.code, retryable=error.retryable)
             return [self._failed(raw, error, request.request_id)]
         except Exception as error:
             log.exception("request met a fault", offset=raw.offset, partition=raw.partition)
@@ -91,7 +99,9 @@ class BuildHandler:
         self._unknown.note(event.data)
         return request
 
-    async def _answer(self, request: BuildRequest, address: ReplyAddress) -> OutgoingRecord:
+    async def _answer(
+        self, request: BuildRequest, address: ReplyAddress, until: float
+    ) -> OutgoingRecord:
         messages.check_supported(request.options)
         options = Options(
             fresh=request.options.fresh,
@@ -99,7 +109,9 @@ class BuildHandler:
             after=messages.tokens_of(request.options),
             max_age_ms=request.options.max_age_ms,
         )
-        answer = await self._engine.build(request.input, options, request_id=request.request_id)
+        answer = await self._engine.build(
+            request.input, options, request_id=request.request_id, until=until
+        )
         data = messages.ready_bytes(
             request.request_id,
             answer.context_id,
@@ -136,6 +148,7 @@ class BuildHandler:
             message=error.message,
             retryable=error.retryable,
             field=getattr(error, "field", None),
+            retry_after_ms=getattr(error, "retry_after_ms", None),
         )
         unaddressed = ReplyAddress.of(_without_address(raw), self._allowed)
         try:
@@ -175,6 +188,29 @@ class BuildHandler:
         error = ReplyRefused(f"the reply cannot be delivered: {refusal.message}")
         # A reply's key is its request's id, and stands where the message itself is hard to read.
         return [self._failed(raw, error, refused.key.decode())]
+
+
+def _until(raw: RawMessage, ttl_ms: int | None) -> float:
+    """When `raw` expires, by this process's monotonic clock. Raises `Expired` where it has.
+
+    Its age is the time since the broker appended it, by this machine's clock: wrong by as much as
+    the two clocks differ. A record that bears no time never expires.
+    """
+    if ttl_ms is None or raw.timestamp <= 0:
+        return math.inf
+    age_ms = max(0, time.time_ns() // 1_000_000 - raw.timestamp)
+    if age_ms > ttl_ms:
+        raise Expired(
+            f"is {age_ms} ms old and was worth asking for {ttl_ms} ms (options.ttlMs);"
+            " ask again if somebody still waits"
+        )
+    return time.monotonic() + (ttl_ms - age_ms) / 1_000
+
+
+def _told_of(request_id: str | None) -> str | None:
+    """`request_id`, which is in every line of the log from here on that its task writes."""
+    bind_contextvars(request_id=request_id)
+    return request_id
 
 
 def _without_address(raw: RawMessage) -> RawMessage:
@@ -223,6 +259,7 @@ async def run(
             if not await unless(stop, start()):
                 return ExitCode.OK
             handler = BuildHandler(parts.engine, topics, settings)
+            counts.answers(health.metrics, parts.engine, parts.counts)
             config = BuildWorkerConfig(
                 bootstrap=settings.kafka_bootstrap,
                 topic=topics.build_requests.name,
@@ -231,8 +268,8 @@ async def run(
             )
             answering = serve(
                 config,
-                handler,
-                producer,
+                measured(handler, health.metrics),
+                counted(producer, health.metrics),
                 stop=stop,
                 max_in_flight=settings.max_in_flight,
                 on_refused=handler.substitute,

@@ -1,6 +1,7 @@
-"""A worker's health over HTTP: `/livez` says that it moves, `/readyz` that it can do its work.
+"""A worker over HTTP: `/livez` says that it moves, `/readyz` that it can do its work, `/metrics`
+what it did.
 
-Both answer 200 or 503 with the same JSON:
+The first two answer 200 or 503 with the same JSON:
 `{"worker", "ok", "failing": {name: why}, "noted": {name: what}, "passing"}`. What is noted is not
 as it should be, and no reason to send work elsewhere.
 Live means: the event loop turns (it is what answers) and work that waits gets done. Who is not
@@ -12,24 +13,20 @@ someone else, and a restart would not help.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
-
 from context_engine.errors import Unavailable
 from context_engine.settings import Settings
+from workers.metrics import Metrics
+from workers.metrics.exporter import Told
+from workers.metrics.families import READY
 
 CHECK_SECONDS = 2.0
 """How long one part may take to answer before it counts as away."""
-
-CLOSE_SECONDS = 1.0
-"""How long an open connection may hold up the worker's end."""
 
 Check = Callable[[], Awaitable[object]]
 """Asks one part for a sign of life. Raises `Unavailable`, whose message says what is wrong."""
@@ -64,8 +61,10 @@ class Health:
     Not ready before `started` and after `leaving`, whatever the checks say.
     """
 
-    def __init__(self, worker: str) -> None:
+    def __init__(self, worker: str, *, served: bool = False) -> None:
         self.worker = worker
+        self.metrics = Metrics(worker, served=served)
+        self.metrics.asks(self._told)
         self._phase: Phase = "starting"
         self._moving: dict[str, Fault] = {}
         self._needed: dict[str, Check] = {}
@@ -102,6 +101,11 @@ class Health:
         phase = None if self._phase == "running" else self._phase
         return self._report({"worker": phase, **needed}, noted)
 
+    async def _told(self) -> Told:
+        report = await self.ready()
+        failing = {**report.failing, **report.noted}
+        return {READY: {(name,): name not in failing for name in (*failing, *report.passing)}}
+
     def _report(self, found: Found, noted: Found | None = None) -> Report:
         noted = noted or {}
         return Report(
@@ -123,9 +127,14 @@ class Pulse:
         """One turn."""
         self._beat_at = time.monotonic()
 
+    @property
+    def still(self) -> float:
+        """Seconds since the last turn."""
+        return time.monotonic() - self._beat_at
+
     def fault(self) -> str | None:
         """A `Fault`."""
-        still = time.monotonic() - self._beat_at
+        still = self.still
         return None if still < self._still_seconds else f"no turn for {still:.0f} s"
 
 
@@ -154,60 +163,17 @@ async def _why_not(check: Check) -> str | None:
 
 @asynccontextmanager
 async def served(settings: Settings, worker: str) -> AsyncIterator[Health]:
-    """The worker's health, served for the length of the block if the settings name a port.
+    """The worker's health and metrics, served for the length of the block if the settings name a
+    port.
 
     Raises `Unavailable` where the port is taken.
     """
-    health = Health(worker)
+    health = Health(worker, served=settings.health_port is not None)
     if settings.health_port is None:
         yield health
         return
-    logging.getLogger("aiohttp.server").addFilter(_no_bad_request)
-    runner = web.AppRunner(_app(health), access_log=None, shutdown_timeout=CLOSE_SECONDS)
-    await runner.setup()
-    try:
-        await _listen(runner, settings.health_host, settings.health_port)
+    # A tenth of a worker's start, and of no use to one that serves nothing.
+    from workers.health_server import serving
+
+    async with serving(health, settings.health_host, settings.health_port):
         yield health
-    finally:
-        await runner.cleanup()
-
-
-def _no_bad_request(entry: logging.LogRecord) -> bool:
-    """Leaves out what was no HTTP: it is answered 400, and a traceback of it says nothing more."""
-    error = entry.exc_info[1] if entry.exc_info else None
-    return not isinstance(error, HttpProcessingError)
-
-
-async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
-    try:
-        await web.TCPSite(runner, host, port).start()
-    except OSError as error:
-        raise Unavailable(
-            "health",
-            f"cannot listen on {host}:{port} ({error.strerror}): give another CONTEXT_HEALTH_PORT"
-            " or CONTEXT_HEALTH_HOST, or leave the port out",
-        ) from error
-
-
-def _app(health: Health) -> web.Application:
-    async def livez(_request: web.Request) -> web.Response:
-        return _answer(health.live())
-
-    async def readyz(_request: web.Request) -> web.Response:
-        return _answer(await health.ready())
-
-    app = web.Application()
-    app.add_routes([web.get("/livez", livez), web.get("/readyz", readyz)])
-    return app
-
-
-def _answer(report: Report) -> web.Response:
-    body = {
-        "worker": report.worker,
-        "ok": report.ok,
-        "failing": report.failing,
-        "noted": report.noted,
-        "passing": report.passing,
-    }
-    headers = {"Cache-Control": "no-store"}
-    return web.json_response(body, status=200 if report.ok else 503, headers=headers)

@@ -16,6 +16,7 @@ from typing import Protocol
 import structlog
 
 from context_engine import bootstrap
+from context_engine.adapters.counted import CountedCache
 from context_engine.errors import Unavailable
 from context_engine.invalidation import Invalidator
 from context_engine.settings import Settings
@@ -28,6 +29,8 @@ from workers.beside import beside
 from workers.change_applier import ChangeApplier, MarkedBatch
 from workers.health import served
 from workers.heartbeat import Heart
+from workers.metrics import counts
+from workers.metrics.around import counted
 from workers.process import ExitCode
 from workers.proving import Prover, proven
 from workers.watchdog import PartitionWatch, Stalled, Watch, Watchdog, Watches
@@ -36,7 +39,9 @@ __all__ = ["ChangeApplier", "Consumption", "next_offsets", "run", "watched"]
 
 log = structlog.get_logger(__name__)
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.1
+"""How long a poll waits where nothing comes: a stop waits for it, with caches bypassed."""
+
 MOST_AHEAD = 10_000
 """Records that are marked, or about to be, while those before them are still being finished."""
 
@@ -242,10 +247,12 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         max_bytes=max(topic.max_message_bytes for topic in topics.changes()),
         session_ms=int(settings.invalidation_session_seconds * 1_000),
     )
-    async with served(settings, "invalidate") as health, bootstrap.parts(settings) as parts:
+    async with served(settings, "invalidate") as health, bootstrap.marking(settings) as parts:
+        liveness = bootstrap.liveness_of(settings, parts.liveness)
         health.needs("redis", parts.cache.ping)
         health.needs("partitions", consumer.check)
-        health.notes("liveness", lambda: proven(parts.engine.liveness))
+        health.notes("liveness", lambda: proven(liveness))
+        lag = counts.ChangeLag(settings, parts.liveness)
 
         async def start() -> None:
             # Nothing here reads the database: a revocation must not wait for it.
@@ -261,11 +268,14 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
                 return ExitCode.OK
             life = timedelta(seconds=settings.cache_ttl_seconds)
             prover = Prover(parts.liveness, consumer, life)
-            applier = ChangeApplier(Invalidator(parts.cache), prover, producer, topics, settings)
+            cache, sender = CountedCache(parts.cache), counted(producer, health.metrics)
+            applier = ChangeApplier(Invalidator(cache), prover, sender, topics, settings)
             patience = Patience(settings.stall_seconds * PATIENCE)
             consumption = Consumption(consumer, applier, patience)
             watchdog = Watchdog(consumption, consumer.behind, stall_seconds=settings.stall_seconds)
             health.moves("changes", watchdog.fault)
+            counts.changes(health.metrics, consumption, watchdog, cache.counts)
+            health.metrics.asks(lag)
             health.started()
             ready()
             partitions = PartitionWatch(
@@ -278,5 +288,6 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
             return await beside(work, heart.run(stop))
         finally:
             health.leaving()
+            await lag.close()
             await consumer.stop()
             await producer.stop()

@@ -27,6 +27,8 @@ from workers.backoff import Patience, reach, unless
 from workers.beside import beside
 from workers.health import Pulse, served
 from workers.heartbeat import Heart
+from workers.metrics import counts
+from workers.metrics.around import counted
 from workers.process import ExitCode
 from workers.retention import retain
 
@@ -178,10 +180,10 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
         max_record_bytes={t.name: t.max_message_bytes for t in topics.all()},
         timeout=SEND_SECONDS,
     )
-    async with served(settings, "relay") as health, bootstrap.parts(settings) as parts:
+    async with served(settings, "relay") as health, bootstrap.publishing(settings) as parts:
         health.needs("database", parts.outbox.lag)
         health.needs("broker", producer.check)
-        relaying = Relay(parts.outbox, producer, topics)
+        relaying = Relay(parts.outbox, counted(producer, health.metrics, buries=False), topics)
 
         async def start() -> None:
             # Nothing here needs the cache: changes must get out without it.
@@ -194,6 +196,7 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
                 return ExitCode.OK
             pulse = Pulse(settings.stall_seconds)
             health.moves("outbox", pulse.fault)
+            counts.outbox(health.metrics, parts.outbox, pulse)
             health.started()
             ready()
             patience = Patience(settings.stall_seconds)

@@ -13,10 +13,11 @@ from typing import Any
 import structlog
 
 from context_engine.errors import Unavailable
-from events.producer import Producer
 from workers.app import BuildApp, BuildWorkerConfig
-from workers.build_agent import BuildAgent, Handler, RefusedHandler
+from workers.build_agent import BuildAgent, Handler, RefusedHandler, Sender
 from workers.health import Health
+from workers.metrics import families
+from workers.metrics.exporter import Told
 from workers.process import ExitCode, run
 from workers.watchdog import LoopGuard, PartitionWatch, Stalled, Watchdog, Watches
 
@@ -44,7 +45,7 @@ class Limits:
 async def serve(
     config: BuildWorkerConfig,
     handler: Handler,
-    producer: Producer,
+    producer: Sender,
     *,
     stop: asyncio.Event,
     max_in_flight: int = 256,
@@ -85,6 +86,7 @@ async def _live(
     watchdog = Watchdog(requests, app.unfetched, stall_seconds=limits.stall)
     health.moves("requests", watchdog.fault)
     health.needs("partitions", app.check)
+    _export(health, app, requests, watchdog)
 
     def taking() -> None:
         health.started()
@@ -103,6 +105,15 @@ async def _live(
         for task in tasks.values():
             task.cancel()
         await asyncio.wait(tasks.values(), timeout=1.0)
+
+
+def _export(health: Health, app: BuildApp, requests: BuildAgent, watchdog: Watchdog) -> None:
+    async def waiting() -> Told:
+        return {families.WAITING: {(): await app.unfetched() + requests.buffered}}
+
+    health.metrics.value(families.IN_FLIGHT, lambda: requests.in_flight)
+    health.metrics.reads(families.STILL, lambda: {("requests",): watchdog.still})
+    health.metrics.asks(waiting)
 
 
 async def _start_and_watch(

@@ -33,6 +33,9 @@ class WorkerProcess:
     env: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
     process: asyncio.subprocess.Process | None = None
+    options: Sequence[str] = ()
+    """Of its command line."""
+    stop_seconds: float = STOP_SECONDS
 
     @property
     def pid(self) -> int:
@@ -47,7 +50,7 @@ class WorkerProcess:
             self.process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", launch.__file__),
                 *(str(os.getpid()), str(int(signal.SIGTERM)), *KEEP_USER),
-                *(sys.executable, "-m", "workers", "worker", self.name),
+                *self._command(),
                 start_new_session=True,  # Ctrl-C is ours to hear; we stop them in order
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
@@ -63,6 +66,9 @@ class WorkerProcess:
         except TimeoutError:
             await self.kill()
             raise Unavailable(self.name, f"not ready within {timeout:g} s{self._tail()}") from None
+
+    def _command(self) -> Sequence[str]:
+        return (sys.executable, "-m", "workers", "worker", self.name, *self.options)
 
     async def _ready(self) -> None:
         assert self.process is not None
@@ -87,7 +93,7 @@ class WorkerProcess:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
             try:
-                async with asyncio.timeout(STOP_SECONDS):
+                async with asyncio.timeout(self.stop_seconds):
                     await process.wait()
             except TimeoutError:
                 await self.kill()

@@ -54,12 +54,17 @@ class Watchdog:
         self._stall_seconds = stall_seconds
         self._moved_at = time.monotonic()
 
+    @property
+    def still(self) -> float:
+        """Seconds since it last looked and there was no work, or some had been finished."""
+        return time.monotonic() - self._moved_at
+
     def fault(self) -> str | None:
         """Why the worker is no longer of use, in words; None while it moves or has nothing to do.
 
         Counts from the last look at it, so an idle worker is never more than half a time-out old.
         """
-        still = time.monotonic() - self._moved_at
+        still = self.still
         if still < self._stall_seconds:
             return None
         return f"work waits and nothing was finished for {still:.0f} s"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from context_engine.access import Attributes, VisibleScope
-from context_engine.facts import Facts, TableFacts, UserFacts
-from context_engine.keys import Coordinates
-from context_engine.models.sections import Count
-from context_engine.policy import AttrLookup
+if TYPE_CHECKING:  # who marks or publishes needs ports, and nothing of access
+    from context_engine.access import Attributes, VisibleScope
+    from context_engine.facts import Facts, TableFacts, UserFacts
+    from context_engine.keys import Coordinates
+    from context_engine.models.sections import Count
+    from context_engine.policy import AttrLookup
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from tests.bench.house import BenchHouse, bench_house, real_request
 from tests.bench.imports import imports
 from tests.bench.load import Load
 from tests.bench.marks import marks
+from tests.bench.noisy import noisy
+from tests.bench.observed import observed
 from tests.bench.peers import peers
 from tests.bench.report import Goal, Measure, show, write
 from tests.bench.restarts import restarts
@@ -98,6 +100,8 @@ BENCHES: dict[str, Callable[[BenchHouse], Awaitable[list[Measure]]]] = {
     "hits": hits,
     "peers": peers,
     "restarts": restarts,
+    "noisy": noisy,
+    "observed": observed,
     "memory": memory,
     "import": imports,
 }

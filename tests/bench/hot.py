@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from statistics import median
+from typing import IO
 
 from tests.bench.baselines import store_replies
 from tests.bench.load import Load, MakeRequest, Measured, build_request, ensure_topics
@@ -70,12 +71,18 @@ def baseline(name: str, bootstrap: str, redis_url: str) -> Worker:
 
 
 @asynccontextmanager
-async def running(worker: Worker) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The worker as a process, from `ready` on; at the end it is told to stop, then made to."""
+async def running(
+    worker: Worker, *, stderr: IO[bytes] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The worker as a process, from `ready` on; at the end it is told to stop, then made to.
+
+    `stderr`: where its log goes; this process's, if None.
+    """
     process = await asyncio.create_subprocess_exec(
         *worker.command,
         env={**os.environ, **worker.environment},
         stdout=asyncio.subprocess.PIPE,
+        stderr=stderr,
     )
     try:
         async with asyncio.timeout(READY_SECONDS):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -43,16 +44,25 @@ async def process(database: AsyncEngine, url: str, config: Settings) -> Process:
     return Process(cache, engine, gate)
 
 
-@pytest.fixture
-async def two(
+@asynccontextmanager
+async def processes(
     database: AsyncEngine, redis_url: str, config: Settings
 ) -> AsyncIterator[tuple[Process, Process]]:
+    """Two of them over one workspace."""
     await World(database).furnish()
     made = [await process(database, redis_url, config) for _ in range(2)]
     await made[0].cache.mark("w", frozenset(), create=True)
     yield made[0], made[1]
     for one in made:
         await one.cache.close()
+
+
+@pytest.fixture
+async def two(
+    database: AsyncEngine, redis_url: str, config: Settings
+) -> AsyncIterator[tuple[Process, Process]]:
+    async with processes(database, redis_url, config) as made:
+        yield made
 
 
 async def test_many_in_both_are_one_build(two: tuple[Process, Process]) -> None:

@@ -16,7 +16,7 @@ from context_engine.engine import Answer, ContextEngine, Options
 from context_engine.errors import Unavailable
 from context_engine.liveness import Proven
 from context_engine.models import AgentContext, ContextBuildInput
-from context_engine.ports import DomainReads, Epoch, Look, Place, Reign, Seen
+from context_engine.ports import DomainReads, Epoch, Look, Place, Reign, Seen, Tally
 from context_engine.tokens import AppliedMark, Published, Token, Unproven, of_mark
 from tests.support.world import World, engine_over
 
@@ -69,6 +69,10 @@ async def test_not_proven_is_built_and_says_so(engine: ContextEngine, switch: Sw
     switch.given = Proven(None)
     again = await engine.build(REQUEST)
     assert (again.source, remarks(again)) == ("cache", ())
+    assert engine.past_the_cache == {"unproven": 1}
+    await engine.build(REQUEST, Options(fresh=True))
+    assert engine.past_the_cache == {"unproven": 1, "asked": 1}
+    assert engine.tally == Tally(4, 1), "what was asked for is nothing to be told of"
 
 
 async def test_another_server_than_the_proven_one_is_not_believed(

@@ -108,7 +108,7 @@ async def test_requests_in_flight_when_the_worker_dies_are_answered(
         asyncio.create_task(client.request(one, options=fresh, timeout=WAIT_SECONDS))
         for one in questions
     ]
-    async with standstill(settings, waiting=settings.database_pool_size):
+    async with standstill(settings, waiting=settings.workspace_builds):
         assert not any(task.done() for task in asked)
         await house["build"].kill()
     await house["build"].start()

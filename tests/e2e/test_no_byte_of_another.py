@@ -1,7 +1,8 @@
 """Nothing that a user's request leads to tells what is out of that user's sight.
 
 Real workers over a workspace in which every name, option and value is a canary: replies, dead
-letters, announcements, logs and health are read byte by byte.
+letters, announcements, logs, metrics and health are read byte by byte. Nor does anything that is
+written hold a password, or what a user said but to whom it answers.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class Line:
     producer: Producer
     said: Reader
     ports: dict[str, int]
-    logs: Path
+    workers: list[WorkerProcess]
+    secrets: list[bytes]
+    """Passwords, and the key of the tags."""
 
     async def ask(
         self, name: str, who: str, where: dict[str, Any], extra: Headers = (), **options: bool
@@ -121,14 +124,25 @@ class Line:
         return {key for v in values for key in ContextEvicted.model_validate_json(v).scope_keys}
 
     async def health(self) -> list[str]:
-        """The bodies of every worker's `/livez` and `/readyz`."""
+        """The bodies of every worker's `/livez`, `/readyz` and `/metrics`."""
         async with aiohttp.ClientSession() as http:
             found = []
             for port in self.ports.values():
-                for path in ("livez", "readyz"):
+                for path in ("livez", "readyz", "metrics"):
                     async with http.get(f"http://127.0.0.1:{port}/{path}") as answer:
                         assert answer.status == 200
                         found.append(await answer.text())
+        return found
+
+    async def written(self) -> dict[str, bytes]:
+        """What each worker wrote in its whole life, by its name: stdout, then stderr. Ends them."""
+        await asyncio.gather(*(worker.stop() for worker in self.workers))
+        found = {}
+        for worker in self.workers:
+            assert worker.process is not None
+            assert worker.process.stdout is not None
+            assert worker.log is not None
+            found[worker.name] = await worker.process.stdout.read() + worker.log.read_bytes()
         return found
 
 
@@ -148,6 +162,7 @@ async def line(
     name = token_hex(4)
     env = {
         **stack.env(), **own_names(), "CONTEXT_DATABASE_URL": database_url,
+        "CONTEXT_LOG_FORMAT": "json", "CONTEXT_LOG_LEVEL": "debug",
         "CONTEXT_REDIS_URL": redis_url, "CONTEXT_BUILD_GROUP": f"t{name}",
         "CONTEXT_TOPIC_BUILD_REQUESTS": f"t{name}.asked", "CONTEXT_TOPIC_READY": f"t{name}.ready",
     }  # fmt: skip
@@ -169,7 +184,12 @@ async def line(
         starting = (worker.start() for worker in running)
         await asyncio.gather(producer.start(), aviary.furnish(), *starting)
         said = await open_.enter_async_context(reader(settings.kafka_bootstrap, *listed))
-        yield Line(aviary, topics, producer, said, ports, tmp_path)
+        urls = (settings.redis_url, settings.database_url.get_secret_value())
+        passwords = [url.rpartition("@")[0].rpartition(":")[2] for url in urls]
+        secrets = [*filter(None, passwords), settings.tag_secret.get_secret_value()]
+        assert min(map(len, secrets)) >= 8, "a short one may be found by chance"
+        known = [secret.encode() for secret in secrets]
+        yield Line(aviary, topics, producer, said, ports, running, known)
 
 
 async def test_no_byte_of_what_is_out_of_sight_leaves(line: Line) -> None:
@@ -207,7 +227,32 @@ async def test_no_byte_of_what_is_out_of_sight_leaves(line: Line) -> None:
     requests = line.topics.build_requests.name
     of_others = [part for raw in others if raw.topic != requests for part in _bytes(raw)]
     assert canaries_in(*of_others) == set()
-    logs = [(line.logs / f"{one}.log").read_bytes() for one in WORKERS]
+    health = [text.encode() for text in await line.health()]
+    logs = await line.written()
     told_of_garbage = b"a stored rule cannot be used"
-    assert told_of_garbage in logs[0], "what the build worker says of what is broken is read too"
-    assert canaries_in(*logs, *await line.health()) == set()
+    assert told_of_garbage in logs["build"], "what it says of what is broken is read too"
+    assert canaries_in(*health, *logs.values()) == set()
+    on_topics = [part for raw in await line.said.everything() for part in _bytes(raw)]
+    _without_secrets(line.secrets, *health, *logs.values(), *on_topics)
+    _in_json(logs, asked | hers)
+
+
+def _without_secrets(secrets: list[bytes], *written: bytes) -> None:
+    """Nor with what a user said, unless it is on the topics."""
+    assert [one for one in secrets for text in written if one in text] == []
+
+
+def _in_json(logs: dict[str, bytes], asked: set[str]) -> None:
+    """Every line but the one that says `ready` is an object with an action; those about a request
+    have its id, each request that was taken has one, and none has what was asked."""
+    told: set[str] = set()
+    for name, text in logs.items():
+        for line in text.decode().splitlines():
+            if line == f"{name} ready":
+                continue
+            fields = json.loads(line)
+            assert {"event", "level", "timestamp"} <= fields.keys(), line
+            if fields["event"].startswith("request "):
+                told.add(fields["request_id"])
+        assert b"What is hidden?" not in text
+    assert asked <= told

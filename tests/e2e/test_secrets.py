@@ -41,7 +41,8 @@ async def test_a_worker_that_is_refused_or_finds_nobody_tells_no_password(
 
     async def left(number: int, name: str, setting: str, url: str) -> str:
         log = tmp_path / f"{number}.log"
-        worker = WorkerProcess(name, stack.env() | {setting: url}, log)
+        how = {"CONTEXT_LOG_FORMAT": ("text", "json")[number % 2], "CONTEXT_LOG_LEVEL": "debug"}
+        worker = WorkerProcess(name, stack.env() | how | {setting: url}, log)
         with pytest.raises(Unavailable, match=f"exit code {int(ExitCode.UNAVAILABLE)}"):
             await worker.start(timeout=100.0)
         return await asyncio.to_thread(log.read_text)

@@ -13,7 +13,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from itertools import count
+from itertools import count, repeat
 
 import hypothesis
 import pytest
@@ -23,8 +23,9 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from context_engine import flights, liveness
+from context_engine import engine, flights, liveness
 from context_engine.adapters.redis import liveness as redis_liveness
+from context_engine.adapters.redis import packs
 from context_engine.adapters.sql.engine import create_engine
 from context_engine.adapters.sql.services.marking import Marking
 from context_engine.settings import Settings
@@ -106,6 +107,8 @@ def stepped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
     structlog.configure(wrapper_class=silent)
     monkeypatch.setattr(flights, "Flight", Watched)
+    monkeypatch.setattr(engine, "time", ways.CLOCK)
+    monkeypatch.setattr(engine, "pauses", lambda: repeat(0.0))
     monkeypatch.setattr(Marking, "done", ways.done)
     monkeypatch.setattr(heartbeat, "LOOK_SECONDS", 0)
     yield
@@ -130,6 +133,8 @@ def in_valkey(
             return store
 
     monkeypatch.setattr(redis_liveness, "LIFE_MS", LIFE_MS)
+    for module in (packs, engine):
+        monkeypatch.setattr(module, "LEAD_MS", InValkey.lead_ms)
     monkeypatch.setattr(liveness, "LOOK_SECONDS", 0.02)
     yield Made
     loop.run_until_complete(store.close())

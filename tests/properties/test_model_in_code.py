@@ -7,13 +7,14 @@ fault of one of the two.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from context_engine import keys
 from context_engine.ports import Beat, Moment, NewEntry, Place, Pulse, Reign
 from tests.properties.model import store as model
-from tests.properties.model.state import FIRST, Entry, State
+from tests.properties.model.state import FIRST, UNTOLD, Entry, State
 from tests.properties.model.state import Moment as ModelMoment
 from tests.properties.model.world import World, start
 from tests.support.cache import WORKSPACE, MemoryStore, RedisStore, Store, scope, whole_name
@@ -68,19 +69,23 @@ class Walk:
             await self.store.cache.found(WORKSPACE)
             self.state = model.founded(WORLD, self.state, 0)
             return
+        timeline, told = self.timeline()
+        moment = replace(moment, timeline=told)
         expires = moment.now_ms + TTL * SECOND_MS
         new = NewEntry(
             NAME, str(self.version).encode(), frozenset({TAG}), moment.clock, moment.now_ms, expires
         )
         stored = await self.store.cache.fill(moment, [new], None)
-        before = self.state
-        self.state, _ = model.filled(WORLD, before, 0, at, self.version)
-        assert stored == (self.state != before)
+        self.state, _ = model.filled(WORLD, self.state, 0, at, self.version, timeline)
+        entry = self.state.servers[0].store.entry
+        assert stored == bool(entry and entry.version == self.version)
 
     async def mark(self) -> None:
         create = self.chance.random() < 0.5
-        done = await self.store.cache.mark(WORKSPACE, frozenset({TAG}), create=create)
-        self.state = model.marked(WORLD, self.state, 0, create=create)
+        timeline, told = self.timeline()
+        tags = frozenset({TAG})
+        done = await self.store.cache.mark(WORKSPACE, tags, create=create, timeline=told)
+        self.state = model.marked(WORLD, self.state, 0, create=create, timeline=timeline)
         if create:
             self.pulsed()
         assert (done.wait_ms == 0) == (not create or model.settled(WORLD, self.state, 0))
@@ -89,7 +94,7 @@ class Walk:
 
     async def mark_another(self) -> None:
         await self.store.cache.mark(WORKSPACE, frozenset({OTHER}), create=False)
-        self.state = model.raised(self.state, 0)
+        self.state = model.raised(WORLD, self.state, 0)
 
     async def lose_marks(self) -> None:
         if self.state.servers[0].store.hash:
@@ -102,7 +107,7 @@ class Walk:
 
     async def flush(self) -> None:
         await self.store.flush()
-        self._put(hash=(), entry=(), live=((),), applied=((),), seen=())
+        self._put(hash=(), entry=(), live=((),), applied=((),), seen=(), timeline=UNTOLD)
 
     def pulsed(self) -> None:
         self.state = model.pulsed(WORLD, self.state, 0)
@@ -114,7 +119,16 @@ class Walk:
         settled = model.settled(WORLD, self.state, 0)
         assert (pulse.at_ms >= pulse.settled_ms) == settled
         assert (pulse.settled_ms == 0) == (self.state.servers[0].reign == FIRST)
+        assert pulse.timeline == _named(self.state.servers[0].store.timeline)
         return pulse
+
+    async def begin_anew(self) -> None:
+        """By a heartbeat that names one of the database's timelines."""
+        timeline, told = self.timeline()
+        if told is not None:
+            reigns = await self.store.liveness.begin(told)
+            self.state = model.begun(self.state, 0, timeline)
+            assert reigns == (await self.pulse()).reigns
 
     async def prove(self) -> None:
         pulse = await self.pulse()
@@ -143,9 +157,18 @@ class Walk:
         self.state = self.state._replace(servers=(first, self.state.servers[1]), promotions=number)
         await self.proven()
 
-    def _put(self, **changed: Entry | tuple[object, ...]) -> None:
+    def timeline(self) -> tuple[int, str | None]:
+        """One of the database's, or none, in the model and in the code."""
+        timeline = self.chance.choice((UNTOLD, 0, 0, 0, 0, 1))
+        return timeline, _named(timeline)
+
+    def _put(self, **changed: Entry | tuple[object, ...] | int) -> None:
         store = self.state.servers[0].store._replace(**changed)
         self.state = model.put(self.state, 0, store)
+
+
+def _named(timeline: int) -> str | None:
+    return None if timeline == UNTOLD else f"timeline {timeline}"
 
 
 ANYWHERE = (
@@ -159,6 +182,7 @@ ANYWHERE = (
     "flush",
     "prove",
     "pulse",
+    "begin_anew",
 )
 
 

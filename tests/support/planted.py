@@ -18,13 +18,14 @@ from context_engine.adapters.sql import outbox
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.services.writing import Transaction, Writer
 from context_engine.flights import Flight
-from context_engine.ports import Look, Moment, NewEntry, SessionWrite, Unpublished
+from context_engine.ports import Entry, Look, Moment, NewEntry, Seen, SessionWrite, Unpublished
 from events.records import RawMessage
 from tests.support.barriers import HeldCache, HeldOutbox
 from tests.support.kept import BOB
 from tests.support.pipe import Pipe
 from workers.heartbeat import Heart
 from workers.invalidate import Consumption, next_offsets
+from workers.proving import Prover
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 
@@ -53,6 +54,8 @@ unchecked_fill = in_scripts("if mark > clock[entry] then", "if false then")
 stamp_without_looking = in_scripts(
     "if marked_after(marks, redis.call('HGET', name, 't'), stamp) then", "if false then"
 )
+unread_timeline_of_a_mark = in_scripts("if noted and noted ~= timeline then", "if false then")
+unread_timeline_of_a_fill = in_scripts("if timeline ~= '' and timeline ~= stood[2]", "if false")
 delete_in_place_of_mark = in_scripts("for first = 5, #ARGV, SLICE do", "for first = 5, 0 do")
 no_waiting_out = in_scripts(
     "return {server, now, latest + ARGV[1], timeline}", "return {server, now, 0, timeline}"
@@ -138,6 +141,15 @@ def proof_by_skip_locked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HeldOutbox, "unpublished", unpublished, raising=False)
 
 
+def unread_timeline_of_a_beat(patch: pytest.MonkeyPatch) -> None:
+    """Another timeline of the database ends nothing."""
+
+    async def known(*_: object) -> bool:
+        return True
+
+    patch.setattr(Prover, "_database_known", known)
+
+
 def no_reading_back(patch: pytest.MonkeyPatch) -> None:
     async def stay(*_: object) -> None:
         return
@@ -148,6 +160,48 @@ def no_reading_back(patch: pytest.MonkeyPatch) -> None:
 def anybody_joins(patch: pytest.MonkeyPatch) -> None:
     """A flight's answer is given to whoever came while it was under way."""
     patch.setattr(Flight, "serves", lambda *_: True)
+
+
+def led_without_a_look(kind: type[Any]) -> Fault:
+    """Who was led by another process takes what that built, though nothing proves it."""
+    fill, look = kind.fill, kind.look
+    built: dict[str, NewEntry] = {}
+    led: set[tuple[object, str]] = set()
+
+    async def filling(
+        self: object, moment: Moment, entries: Sequence[NewEntry], session: SessionWrite | None
+    ) -> Any:
+        built.update({one.name: one for one in entries})
+        return await fill(self, moment, entries, session)
+
+    async def looking(self: object, wanted: Look) -> Seen:
+        seen: Seen = await look(self, wanted)
+        name, who = wanted.whole, (self, wanted.whole)
+        if seen.led:
+            led.add(who)
+        elif who in led and name in built:
+            led.remove(who)
+            one = built[name]
+            return replace(
+                seen,
+                whole=Entry(
+                    payload=one.payload,
+                    clock=one.clock,
+                    built_ms=one.built_ms,
+                    expires_ms=one.expires_ms,
+                    tags=one.tags,
+                    context_hash=one.context_hash,
+                ),
+            )
+        elif seen.leads:
+            built.pop(name, None)
+        return seen
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(kind, "fill", filling)
+        patch.setattr(kind, "look", looking)
+
+    return plant
 
 
 def position_before_apply(patch: pytest.MonkeyPatch) -> None:

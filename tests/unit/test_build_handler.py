@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from base64 import b64encode
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
 from context_engine.engine import Answer, ContextEngine
-from context_engine.errors import NotFound, Unavailable
+from context_engine.errors import NotFound, RateLimited, Unavailable
 from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.messages import BuildFailed
@@ -33,10 +38,11 @@ class Engine:
     """Answers each request alike, or raises what it was given."""
 
     def __init__(self, error: Exception | None = None) -> None:
-        self.error, self.built = error, 0
+        self.error, self.built, self.until = error, 0, 0.0
 
-    async def build(self, *_: object, **__: object) -> Answer:
+    async def build(self, *_: object, until: float, **__: object) -> Answer:
         self.built += 1
+        self.until = until
         if self.error is not None:
             raise self.error
         return Answer("c1", "h1", "build", b"{}")
@@ -212,10 +218,57 @@ async def test_a_key_is_any_bytes() -> None:
 
 async def test_an_option_of_later_is_refused_and_not_buried() -> None:
     """It is well formed, so only its asker is told."""
-    (failed,) = await handler()(message({**body(), "options": {"ttlMs": 5}}))
+    (failed,) = await handler()(message({**body(), "options": {"model": "m"}}))
     said = failure(failed)
     assert said.code == "unsupported_option"
-    assert "options.ttlMs" in said.message
+    assert "options.model" in said.message
+
+
+def aged(ms: int, ttl: object) -> RawMessage:
+    """A request that the broker appended so many milliseconds ago."""
+    raw = message({**body(), "options": {"ttlMs": ttl}})
+    return replace(raw, timestamp=time.time_ns() // 1_000_000 - ms)
+
+
+async def test_a_request_older_than_its_ttl_is_answered_and_nothing_is_built() -> None:
+    """It is well formed, so it is not buried; asked again it may be answered."""
+    engine = Engine()
+    (failed,) = await handler(engine)(aged(5_001, 5_000))
+    said = failure(failed)
+    assert (said.code, said.retryable, engine.built) == ("expired", True, 0)
+
+
+@pytest.mark.parametrize("ms", [0, 30_000, -100_000])
+async def test_a_request_within_its_ttl_is_built_before_that_is_over(ms: int) -> None:
+    """A broker whose clock is ahead makes it no younger than new."""
+    engine = Engine()
+    before = time.monotonic()
+    (ready,) = await handler(engine)(aged(ms, 60_000))
+    assert ready.headers[3] == ("ce_type", b"context.ready")
+    left = 60 - max(0, ms) / 1_000
+    assert before - 0.01 <= engine.until - left <= time.monotonic()  # times are whole ms
+
+
+@pytest.mark.parametrize("timestamp", [0, -1])
+async def test_a_request_without_a_time_never_expires(timestamp: int) -> None:
+    engine = Engine()
+    await handler(engine)(replace(aged(0, 1), timestamp=timestamp))
+    assert (engine.built, engine.until) == (1, math.inf)
+
+
+@pytest.mark.parametrize("ttl", [0, -1, 86_400_001, "soon", 1.5])
+async def test_a_ttl_that_is_none_is_named(ttl: object) -> None:
+    """From a millisecond to as long as the topic keeps a request."""
+    dead, failed = await handler()(aged(0, ttl))
+    assert failure(failed).field == "options.ttlMs"
+    assert reason(dead).startswith("options.ttlMs")
+
+
+async def test_a_limited_request_is_answered_with_when_to_ask_again() -> None:
+    """And not buried: nothing is wrong with it."""
+    (failed,) = await handler(Engine(RateLimited("many", 70)))(message(body()))
+    said = failure(failed)
+    assert (said.code, said.retryable, said.retry_after_ms) == ("rate_limited", True, 70)
 
 
 CORRELATION: Headers = (("kafka_correlationId", b"\x00\xff"), ("correlation_id", b"abc"))
@@ -300,6 +353,26 @@ async def test_a_dead_letter_that_its_topic_refuses_is_loud() -> None:
     (dead,) = await made(raw)
     with pytest.raises(RecordTooLarge):
         await made.substitute(raw, dead, RecordTooLarge("too large"))
+
+
+@pytest.mark.parametrize(
+    ("made", "raw", "event", "level"),
+    [
+        (handler(), message({**body(), "options": []}), "request refused", "warning"),
+        (handler(Engine(NotFound("table", "t"))), message(body()), "request failed", "info"),
+        (handler(Engine(ValueError("no"))), message(body()), "request met a fault", "error"),
+    ],
+    ids=["malformed", "denied", "fault"],
+)
+async def test_a_line_about_a_request_has_its_id(
+    made: BuildHandler, raw: RawMessage, event: str, level: str
+) -> None:
+    """Whatever became of it; and never what it said."""
+    with capture_logs([merge_contextvars]) as told:
+        await made(raw)
+    line = next(one for one in told if one["event"] == event)
+    assert (line["request_id"], line["log_level"]) == ("r1", level)
+    assert "ana" not in str(told)
 
 
 async def test_a_token_that_nobody_was_given_is_refused_and_buried() -> None:

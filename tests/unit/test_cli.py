@@ -239,6 +239,22 @@ def test_help_comes_without_the_heavy_libraries() -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
+@pytest.mark.parametrize(
+    ("worker", "unused"),
+    [
+        ("invalidate", ("sqlalchemy", "aiohttp", "context_engine.access", "context_engine.engine")),
+        ("relay", ("aiohttp", "context_engine.access", "context_engine.engine")),
+    ],
+)
+def test_a_worker_that_proves_starts_without_what_it_does_not_need(
+    worker: str, unused: tuple[str, ...]
+) -> None:
+    """While it starts caches are bypassed, and its start is mostly imports."""
+    code = f"import sys, workers.{worker}; print([n for n in {unused!r} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
 # -- lines of watch ------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ class Client:
         self._fetch_task = asyncio.ensure_future(asyncio.sleep(60))
         self._pending_tasks = {asyncio.ensure_future(asyncio.sleep(60))}
         self._fetcher, self._client = self, self
+        self._coordinator: Any = None
         self.connected = True
         self.stopping = asyncio.Event()
 

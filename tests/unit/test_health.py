@@ -14,6 +14,7 @@ import pytest
 from context_engine.errors import Unavailable
 from context_engine.settings import Settings
 from workers import health as module
+from workers import health_server
 from workers.health import Health, Pulse, served
 from workers.localstack.part import free_port
 from workers.supervisor import _health
@@ -151,7 +152,7 @@ async def test_a_request_that_is_no_http_is_not_logged(
 
 async def test_nothing_is_served_unless_a_port_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default opens no port."""
-    monkeypatch.setattr(module.web, "AppRunner", None)
+    monkeypatch.setattr(health_server.web, "AppRunner", None)
     async with served(Settings(tag_secret="s" * 32), "build") as health:
         health.started()
 

@@ -115,12 +115,14 @@ async def test_whoever_wants_it_fresh_needs_the_session_alone() -> None:
     [look] = cache.looks
     assert look.skip_entries
     assert looked.seen is cache.finds[0]
+    assert looked.past == "asked"
     assert looked.asked.effective.inherited == ("project_id",)
 
 
 async def test_a_cache_that_is_away_finds_nothing() -> None:
     looked = await first(ScriptedCache(away=True))
     assert (looked.seen, looked.whole) == (None, None)
+    assert looked.past == "store_away"
     assert looked.asked.remarks.said == ["cache away while reading: redis"]
 
 
@@ -187,6 +189,7 @@ async def test_what_is_not_proven_live_is_not_read() -> None:
     assert cache.looks[0].skip_entries
     assert proofs.asked_at[0] <= cache.looked_at[0]
     assert (looked.asked.remarks.said, looked.asked.remarks.bypassed) == ([BYPASSED], True)
+    assert looked.past == "unproven"
 
 
 async def test_whoever_arrived_before_the_proof_is_not_let_in_by_it() -> None:
@@ -202,9 +205,9 @@ async def test_a_server_of_another_reign_than_the_proofs_answers_nobody() -> Non
     other = Proven(frozenset({Reign("o" * 80)}))
     looked = await first(ScriptedCache([seen(**BOTH)]), liveness=Proofs([other]))
     assert left(looked) == (False, False)
-    assert looked.asked.remarks.said == [BYPASSED]
+    assert (looked.asked.remarks.said, looked.past) == ([BYPASSED], "other_server")
     looked = await first(ScriptedCache([seen(**BOTH)]), liveness=Proofs([LIVE]))
-    assert left(looked) == (True, True)
+    assert (left(looked), looked.past) == ((True, True), None)
     assert looked.asked.remarks.said == []
 
 

@@ -18,8 +18,11 @@ from context_engine.changes import (
 )
 from context_engine.errors import (
     ContextEngineError,
+    Expired,
     InvalidRequest,
     NotFound,
+    NotNow,
+    RateLimited,
     ReplyRefused,
     Unavailable,
     UnsupportedOption,
@@ -47,7 +50,6 @@ def request(more: bytes = b"", input: bytes = b"") -> bytes:
 @pytest.mark.parametrize(
     ("options", "wire"),
     [
-        (BuildOptions(ttl_ms=1), "ttlMs"),
         (BuildOptions(model="m"), "model"),
         (BuildOptions(budget=0), "budget"),
     ],
@@ -61,11 +63,11 @@ def test_an_option_that_is_not_built_is_refused(options: BuildOptions, wire: str
 def test_options_that_are_built_pass() -> None:
     """Left out, null and empty all mean: not asked for."""
     parsed = BuildRequest.model_validate_json(
-        request(b',"options":{"fresh":true,"strict":true,"maxAgeMs":0,"ttlMs":null,"after":[]}')
+        request(b',"options":{"fresh":true,"strict":true,"maxAgeMs":0,"ttlMs":1,"after":[]}')
     )
     check_supported(parsed.options)
     assert (parsed.options.fresh, parsed.options.strict) == (True, True)
-    assert parsed.options.max_age_ms == 0
+    assert (parsed.options.max_age_ms, parsed.options.ttl_ms) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +144,8 @@ def test_a_reply_around_ready_json_is_the_contracts() -> None:
         ("unsupported_option", False, UnsupportedOption),
         ("reply_refused", False, ReplyRefused),
         ("unavailable", True, Unavailable),
+        ("expired", True, Expired),
+        ("rate_limited", True, RateLimited),
         ("newer_code", False, ContextEngineError),
         ("newer_code", True, Unavailable),
     ],
@@ -157,7 +161,18 @@ def test_a_failure_becomes_its_error(
     assert error.message.endswith("why")
     assert error.retryable is retryable
     assert retryable or error.code == code
+    assert not isinstance(error, NotNow) or error.code == code
     assert not isinstance(error, InvalidRequest) or error.field == "input"
+
+
+def test_a_limit_says_by_when_to_ask_again() -> None:
+    """Where the engine knows."""
+    failed = BuildFailed(
+        request_id="r", code="rate_limited", message="why", retryable=True, retry_after_ms=70
+    )
+    error = error_of(BuildFailed.model_validate_json(failed.model_dump_json()))
+    assert isinstance(error, RateLimited)
+    assert error.retry_after_ms == 70
 
 
 # -- topics ------------------------------------------------------------------------------------

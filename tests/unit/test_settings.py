@@ -199,3 +199,31 @@ def test_what_the_core_tells_is_told_in_the_form_of_the_process(
         assert said["event"] == "a stored rule cannot be used, and denies"
         assert (said["rule"], said["workspace"]) == ("policy p of table t", "w")
     assert "there is no field 'f'" in line
+
+
+def test_what_libraries_tell_is_json_where_all_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warnings and worse, with who says it; and a traceback of theirs shows no variables."""
+    told, core = StringIO(), logging.getLogger("context_engine")
+    monkeypatch.setattr(sys, "stderr", told)
+    for name in ("handlers", "propagate"):
+        monkeypatch.setattr(core, name, getattr(core, name))
+    monkeypatch.setattr(logging.root, "handlers", [])
+    level = logging.root.level
+    try:
+        configure(True)
+        other = logging.getLogger("some.library")
+        other.info("nothing to tell")
+        other.warning("heartbeat of %s failed", "group")
+        password = SECRET
+        try:
+            raise ValueError(f"a fault of {len(password)}")
+        except ValueError:
+            other.exception("gave up")
+    finally:
+        structlog.reset_defaults()
+        logging.root.setLevel(level)
+    warned, failed = map(json.loads, told.getvalue().splitlines())
+    assert (warned["event"], warned["logger"]) == ("heartbeat of group failed", "some.library")
+    assert (warned["level"], failed["level"]) == ("warning", "error")
+    assert "ValueError: a fault of 20" in failed["exception"]
+    assert SECRET not in told.getvalue()

@@ -57,6 +57,10 @@ def build(
         Optional[int],  # noqa: UP045 - typer reads this at run time
         typer.Option(min=0, help="From a cache only if built within so many milliseconds."),
     ] = None,
+    ttl_ms: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads this at run time
+        typer.Option(min=1, help="Not built once the request has waited so many milliseconds."),
+    ] = None,
     timeout: Annotated[
         float, typer.Option(min=LEAST_SECONDS, help="Seconds to wait for the answer.")
     ] = 15.0,
@@ -87,7 +91,7 @@ def build(
             {"userId": user, "workspaceId": workspace, **fields}
         )
         options = BuildOptions(
-            fresh=fresh, strict=strict, after=tuple(after), max_age_ms=max_age_ms
+            fresh=fresh, strict=strict, after=tuple(after), max_age_ms=max_age_ms, ttl_ms=ttl_ms
         )
     except ValidationError as error:
         leave(invalid(error))

@@ -34,6 +34,14 @@ def audit(
         Optional[str],  # noqa: UP045 - typer reads this at run time
         typer.Option(help="Only this workspace."),
     ] = None,
+    port: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads this at run time
+        typer.Option(
+            min=1,
+            max=65_535,
+            help="Serve what it counts at /metrics on this port of CONTEXT_HEALTH_HOST.",
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Takes contexts at random as they are served, and builds each again from the database.
@@ -46,18 +54,28 @@ def audit(
 
     Example: context-engine audit --seconds 600 --every 0.5
     """
-    raise typer.Exit(run(_audit(seconds, every, workspace, as_json)))
+    raise typer.Exit(run(_audit(seconds, every, workspace, port, as_json)))
 
 
-async def _audit(seconds: float, every: float, workspace: str | None, as_json: bool) -> Exit:
+async def _audit(
+    seconds: float, every: float, workspace: str | None, port: int | None, as_json: bool
+) -> Exit:
     """Raises `Unavailable` when the broker goes away, or something of it was missed."""
     from context_engine import bootstrap
     from workers.audit import GRACE_SECONDS, Auditor
+    from workers.health import served
+    from workers.metrics import counts
     from workers.sightings import watching
 
-    settings = config()
+    settings = config().model_copy(update={"health_port": port})
     show = _as_json if as_json else _as_line
-    async with bootstrap.parts(settings) as parts, watching(settings, workspace) as seen:
+    async with (
+        served(settings, "audit") as health,
+        bootstrap.parts(settings) as parts,
+        watching(settings, workspace) as seen,
+    ):
+        counts.audit(health.metrics, seen.counts)
+        health.started()
         stderr.print(f"auditing for {seconds:g} s", style="dim", **PLAIN)
         auditor = Auditor(settings, parts.domain, seen)
         clock = asyncio.get_running_loop().time

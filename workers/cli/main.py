@@ -14,6 +14,7 @@ from workers.cli import (
     ask,
     audit,
     conversation,
+    dead_letters,
     dev,
     domain,
     explain,
@@ -57,6 +58,7 @@ app.add_typer(domain.app, name="domain")
 app.add_typer(imports.app, name="import")
 app.add_typer(snapshot.app, name="snapshot")
 app.add_typer(conversation.app, name="conversation")
+app.add_typer(dead_letters.app, name="dead-letters")
 
 
 CODES = (

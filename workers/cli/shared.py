@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 from context_engine.errors import (
     ContextEngineError,
     InvalidRequest,
+    NotNow,
     NotYetEnforced,
     Rejected,
     Unavailable,
@@ -107,7 +108,7 @@ def exit_code(error: ContextEngineError) -> Exit:
             return Exit.SETTINGS
         case Misused():
             return Exit.USAGE
-        case Unavailable():
+        case Unavailable() | NotNow():
             return Exit.UNAVAILABLE
         case Rejected():
             return Exit.REJECTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from events import asyncapi
-from workers.reference import changes, commands, errors, settings, topics
+from workers.reference import changes, commands, errors, metrics, settings, topics
 
 
 def pages() -> dict[str, str]:
@@ -16,6 +16,7 @@ def pages() -> dict[str, str]:
         "changes.md": changes.page(),
         "commands.md": commands.page(),
         "errors.md": errors.page(),
+        "metrics.md": metrics.page(),
         "settings.md": settings.page(),
     }
 

@@ -20,12 +20,15 @@ Python it is an exception; over Kafka it is a `context.build.failed` with the sa
 `ContextClient` raises the exception again.
 
 `not_found` answers for what is missing and for what is forbidden; nobody can tell them apart.
+`expired` and `rate_limited` say nothing about the request: asked again later, it may be answered.
 """
 
 EXIT_HEAD = """
 ## Exit codes
 
-Numbers above 2 are those of `sysexits.h`. A worker's supervisor restarts it on anything but 0.
+Numbers above 2 are those of `sysexits.h`. A worker's supervisor restarts it on anything but 0; that
+of `--supervised` ends with 0, 2 and 78 too, which a restart does not change, and passes on what the
+worker left with when it is told to stop: 128 and the signal's number where that ended it.
 """
 
 EXIT_TAIL = """
@@ -44,7 +47,8 @@ what is not there is in `missing`, and a line on stderr.
 MEANINGS = {
     Exit.OK: "done; `explain` too, whatever its verdict; a worker was told to stop and left in"
     " order",
-    Exit.FAILED: "something else failed, or a check found something",
+    Exit.FAILED: "something else failed, or a check found something; `dead-letters`: one could not"
+    " be handled",
     Exit.USAGE: "the command line is wrong: something of it is missing, unknown, at odds with"
     " another part, or none of the values that the help lists. Nothing was asked or written",
     Exit.REJECTED: "refused: change the request, or the state that it met; also what is missing or"
@@ -79,6 +83,11 @@ def page() -> str:
         table(("exit code", "meaning"), codes),
         EXIT_TAIL,
     )
+
+
+def codes() -> frozenset[str]:
+    """Every code that an error has."""
+    return frozenset(error.code for error in _tree(ContextEngineError))
 
 
 def _tree(error: type[ContextEngineError]) -> Iterator[type[ContextEngineError]]:

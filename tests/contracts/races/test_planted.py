@@ -8,15 +8,20 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from context_engine.adapters.redis import RedisCache
+from context_engine.settings import Settings
 from tests.contracts import test_engine_flights as flights
+from tests.contracts import test_engine_leads as leads
+from tests.contracts.cache import test_timelines as timelines
 from tests.contracts.races import test_builds as builds
 from tests.contracts.races import test_failover as failover
 from tests.contracts.races import test_lines as lines
 from tests.support import planted
+from tests.support.cache import RedisStore
 from tests.support.pair import Pair
 from tests.support.races import Race
 from tests.support.world import World, engine_over
 from tests.unit import test_invalidation_consumer as consumer
+from tests.unit import test_proving as proving
 
 Catch = Callable[[Race], Awaitable[None]]
 LOST = (AssertionError, pytest.fail.Exception)
@@ -116,6 +121,55 @@ async def test_a_flight_that_anybody_joins_is_caught(
         await flights.test_who_arrives_after_a_change_is_not_given_what_was_read_before(
             engine, gate, cache, database
         )
+
+
+async def test_who_is_led_and_does_not_look_is_caught(
+    database: AsyncEngine, redis_url: str, config: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same across processes."""
+    planted.led_without_a_look(RedisCache)(monkeypatch)
+    async with leads.processes(database, redis_url, config) as two:
+        with pytest.raises(LOST):
+            await leads.test_who_waits_is_not_given_what_the_leader_read_before_a_change(
+                two, database
+            )
+
+
+@pytest.mark.parametrize(
+    ("fault", "caught"),
+    [
+        (
+            planted.unread_timeline_of_a_mark,
+            timelines.test_a_mark_from_another_timeline_ends_all_of_its_workspace,
+        ),
+        (
+            planted.unread_timeline_of_a_fill,
+            timelines.test_a_fill_from_another_timeline_ends_all_of_its_workspace,
+        ),
+    ],
+)
+async def test_a_timeline_that_is_not_read_is_caught(
+    redis_url: str,
+    fault: planted.Fault,
+    caught: Callable[[RedisStore], Awaitable[None]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of the database, which was failed over."""
+    fault(monkeypatch)
+    store = RedisStore(redis_url)
+    try:
+        with pytest.raises(LOST):
+            await caught(store)
+    finally:
+        await store.close()
+
+
+async def test_a_heartbeat_whose_timeline_is_not_read_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    planted.unread_timeline_of_a_beat(monkeypatch)
+    with pytest.raises(LOST):
+        await proving.test_another_timeline_of_the_database_ends_everything_once()
 
 
 async def test_a_position_that_moves_before_the_change_is_applied_is_caught(

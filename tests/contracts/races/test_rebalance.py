@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
+from aiokafka.admin import AIOKafkaAdminClient
 
 from context_engine.changes import AnyChange, MemberChanged
 from context_engine.invalidation import Invalidator
@@ -115,3 +116,19 @@ async def test_12_no_change_is_lost_when_partitions_move(
     for workspace in workspaces:
         for user in ("u", "x"):
             assert not await line.serves(scope(user, workspace))
+
+
+async def test_a_member_that_stops_is_gone_at_once(line: Line) -> None:
+    """The first of its group, too: some brokers count generations from 0, which the client takes
+    for not having joined. The next would wait for the session time-out."""
+    group, topics = "leaves-at-once", [topic.name for topic in line.topics.changes()]
+    consumer = Consumer(line.settings.kafka_bootstrap, topics, group, max_bytes=1_000_000)
+    await consumer.start()
+    await consumer.stop()
+    admin = AIOKafkaAdminClient(bootstrap_servers=line.settings.kafka_bootstrap)
+    await admin.start()
+    try:
+        (found,) = await admin.describe_consumer_groups([group])
+    finally:
+        await admin.close()
+    assert [(state, members) for _, _, state, _, _, members, *_ in found.groups] == [("Empty", [])]

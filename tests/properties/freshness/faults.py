@@ -21,6 +21,7 @@ from tests.properties.freshness.stores import InMemory
 from tests.properties.freshness.ways import Cache, Outbox
 from tests.properties.freshness.world import World
 from tests.support import planted
+from workers.proving import Prover
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -93,6 +94,14 @@ def position_before_apply(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(House, "consume", consume)
 
 
+def position_by_an_answer(patch: pytest.MonkeyPatch) -> None:
+    """The same where what was proven before is taken over whatever it covers, for either rule
+    saves the change where the other is broken; an answer has to show it."""
+    position_before_apply(patch)
+    patch.setattr(Prover, "_go_back", lambda *_: None)
+    patch.setattr(House, "_judge_position", lambda _: None)
+
+
 def a_change_without_its_tag(patch: pytest.MonkeyPatch) -> None:
     real = invalidation.tags_touched
 
@@ -118,4 +127,6 @@ FAULTS: dict[str, Plant] = {
     "proof of the last hop alone": planted.proof_of_the_last_hop_alone,
     "proof by SKIP LOCKED": proof_by_skip_locked,
     "position before apply": position_before_apply,
+    "position before apply, proof inherited beyond it": position_by_an_answer,
+    "led without a look": planted.led_without_a_look(Cache),
 }

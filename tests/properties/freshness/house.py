@@ -30,16 +30,18 @@ from context_engine.ports import Marked
 from context_engine.repository import ContextRepository, Lifetimes
 from context_engine.settings import Settings
 from context_engine.tokens import parse
+from events.messages import Heartbeat
 from events.records import OutgoingRecord, RawMessage
 from events.topics import Topics
 from tests.properties.freshness.changes import CHANGES
 from tests.properties.freshness.steps import Actor, Crowd
 from tests.properties.freshness.stores import Store
 from tests.properties.freshness.truth import PATIENCE_SECONDS, REFUSED, Commit, Said, Stale, Truth
-from tests.properties.freshness.ways import Cache, Outbox, Proving, Rows, Way
+from tests.properties.freshness.ways import CLOCK, Cache, Outbox, Proving, Rows, Way
 from tests.properties.freshness.workspace import Place
-from tests.support.pipe import Pipe
+from tests.support.pipe import Offsets, Pipe
 from tests.support.world import SECRET
+from workers.change_reader import Poison, read
 from workers.heartbeat import Heart
 from workers.invalidate import ChangeApplier, next_offsets
 from workers.proving import Prover
@@ -69,6 +71,7 @@ class Asked:
     """A request on its way."""
 
     place: Place
+    builder: int
     actor: Actor[Answer]
     owed: frozenset[int]
 
@@ -98,8 +101,11 @@ class House:
     """Relays, heart and consumer in the middle of their work."""
     unfinished: list[RawMessage] | None = None
     """The batch that the consumer has to apply once more."""
+    passed: Offsets = field(default_factory=dict)
+    """Where its position was last found behind what is marked."""
 
     def __post_init__(self) -> None:
+        CLOCK.begin(self.store.monotonic)
         self.settings = Settings(tag_secret=SECRET)
         self.topics = Topics.of(self.settings)
         names = frozenset(topic.name for topic in self.topics.changes())
@@ -147,9 +153,19 @@ class House:
         request = ContextBuildInput.model_validate(place.request)
         work = self.engines[builder].build(request, options)
         actor = self.crowd.begin(place.name, work, freely=freely)
-        self.asked.append(Asked(place, actor, owed))
+        self.asked.append(Asked(place, builder, actor, owed))
         await self.settle()
         return actor
+
+    async def kill_builder(self, builder: int) -> None:
+        """With all that it was asked; what it leads nobody gives up for it."""
+        way = self.ways[ROLES[builder]]
+        before, way.away = way.away, True
+        await self.crowd.end([one.actor for one in self.asked if one.builder == builder])
+        way.away = before
+        self.asked = [one for one in self.asked if one.builder != builder]
+        self.engines[builder] = self.engine(ROLES[builder])
+        await self.settle()
 
     # -- writers --
 
@@ -252,6 +268,20 @@ class House:
                 del self.working[role]
                 if (fault := actor.task.exception()) and not isinstance(fault, Unavailable):
                     raise fault
+        self._judge_position()
+
+    def _judge_position(self) -> None:
+        """It moves only after what it passes is marked."""
+        if (position := self.pipe.committed) == self.passed:
+            return
+        for raw in self.pipe.records:
+            begin, end = (of.get((raw.topic, 0), 0) for of in (self.passed, position))
+            if begin <= raw.offset < end and raw.topic in self.pipe.changes:
+                change = read(raw)
+                unread = isinstance(change, Poison | Heartbeat)
+                if not unread and change.change_id not in self.truth.marked:
+                    raise Stale(f"the position has passed {change.type}, which is not marked")
+        self.passed = dict(position)
 
     def _judge(self, asked: Asked) -> None:
         if asked.actor.task.cancelled():
@@ -290,6 +320,9 @@ class House:
             actor.go(freely=True)
         try:
             await self.settle()
+            if any(one.polls for one in self.crowd.all):
+                await self.store.elapse(self.store.lead_ms)
+                await self.settle()
         finally:
             await self.crowd.end(list(self.crowd.all))
             await self.outbox.close()

@@ -20,6 +20,7 @@ Accident = tuple[str | None, str | None]
 
 places, builders, kinds = st.sampled_from([0, 0, 1]), st.integers(0, 1), st.integers(0, 5)
 fates = st.sampled_from(["acknowledges"] * 4 + ["stands", "dies"])
+ends = st.sampled_from(["goes on", "goes on", "dies", "stands still"])
 changes = st.tuples(kinds, numbers, fates)
 accidents = st.tuples(
     st.sampled_from([None, None, "lose_marks", "replicate"]),
@@ -105,6 +106,23 @@ class Freshness(World):
         stand_still = self._stand_still(role, far, which, change, n)
         self.take(stand_still, "stand still", role, far, which, change, n)
 
+    @rule(relay=st.integers(0, 2), consumer=st.integers(0, 4), which=places, change=kinds,
+          n=numbers)  # fmt: skip
+    def fall(self, relay: int, consumer: int, which: int, change: int, n: int) -> None:
+        """A writer dies, then so many steps on the way of its change a relay, and a consumer; the
+        next in their places go on, for longer than a proof lives."""
+        self.take(self._all_work(), "all work")
+        fall = self._fall(relay, consumer, which, change, n)
+        self.take(fall, "fall", relay, consumer, which, change, n)
+
+    @rule(which=places, builder=builders, far=st.integers(1, 4), change=changes, end=ends)
+    def lead(self, which: int, builder: int, far: int, change: Change, end: str) -> None:
+        """The answers are gone: one process builds, and the other is led by it, before a change
+        and after it. The leader goes on, or dies, or stands still for longer than its lead."""
+        self.take(self._all_work(), "all work")
+        lead = self._lead(which, builder, far, change, end)
+        self.take(lead, "lead", which, builder, far, change, end)
+
     async def _change(self, change: int, n: int, then: str) -> None:
         if len(self.house.writing) < MOST_AT_ONCE:
             await self.house.write(self.changes[change], n, then)
@@ -133,6 +151,37 @@ class Freshness(World):
     async def _befall(self, name: str | None) -> None:
         if name is not None:
             await getattr(self.house.store, name)(0)
+
+    async def _lead(self, which: int, builder: int, far: int, change: Change, end: str) -> None:
+        await self._ask(which, builder)  # which makes the marks where there are none
+        await self.house.store.lose_answers(0)
+        if (leader := await self._arrive(which, builder)) is None:
+            return
+        await self._steps(leader, far)
+        await self._ask(which, 1 - builder)
+        await self._change(*change)
+        await self._ask(which, 1 - builder)
+        if end == "dies":
+            await self.house.kill_builder(builder)
+        if end != "goes on":
+            await self.house.store.elapse(self.house.store.lead_ms)
+        leader.go(freely=True)
+        await self.house.settle()
+        for one in (1 - builder, builder):
+            await self._ask(which, one)
+
+    async def _fall(self, relay: int, consumer: int, which: int, change: int, n: int) -> None:
+        await self._ask(which, 0, times=2)  # the first may have to make the marks
+        await self._change(change, n, "dies")
+        for role, steps in (("relay", relay), ("consumer", consumer)):
+            await self._work(role, steps)
+            await self.house.kill(role)
+            await self._work("relay", 12)
+        for _ in range(4):
+            await self.house.store.elapse(self.life_ms // 3 + 1)
+            for role in ("heart", "consumer"):
+                await self._work(role, 12)
+        await self._ask(which, 0)
 
     async def _stand_still(self, role: str, far: int, which: int, change: int, n: int) -> None:
         await self._ask(which, 0)

@@ -33,7 +33,20 @@ class Crowd:
         return made
 
     async def settle(self) -> None:
-        """Until all stand, wait for one another or have ended."""
+        """Until all stand, wait for one another or have ended. Who polls looks once more, and again
+        where another's look came to something."""
+        await self._stand()
+        before, polling = None, self._polling()
+        while polling != before:
+            for one in polling:
+                one.go()
+            await self._stand()
+            before, polling = polling, self._polling()
+
+    def _polling(self) -> list[Actor[Any]]:
+        return [one for one in self.all if one.polls]
+
+    async def _stand(self) -> None:
         async with asyncio.timeout(BOUND_SECONDS):
             while any(one.moving for one in self.all):
                 self.changed.clear()
@@ -57,6 +70,8 @@ class Actor(Generic[Result]):
         self.name, self.freely, self._crowd = name, freely, crowd
         self.at: str | None = None
         """Where it stands."""
+        self.polls = False
+        """It stands there until others have taken a step, though it runs freely."""
         self.waits_for: Watched[Any] | None = None
         self._go = asyncio.Event()
         context = copy_context()
@@ -77,19 +92,20 @@ class Actor(Generic[Result]):
         flight = self.waits_for
         if flight is None or flight.task.done() or flight.owner is None:
             return True
-        return flight.owner is self or flight.owner.freely
+        owner = flight.owner
+        return owner is self or (owner.freely and owner.at is None)
 
-    async def stop(self, point: str) -> None:
-        if self.freely:
+    async def stop(self, point: str, *, polls: bool = False) -> None:
+        if self.freely and not polls:
             return
-        self.at = point
+        self.at, self.polls = point, self.freely
         self._go.clear()
         self._tell()
         await self._go.wait()
 
     def go(self, *, freely: bool = False) -> None:
         self.freely = self.freely or freely
-        self.at = None
+        self.at, self.polls = None, False
         self._go.set()
 
     def wait_for(self, flight: Watched[Any] | None) -> None:
@@ -97,10 +113,10 @@ class Actor(Generic[Result]):
         self._tell()
 
 
-async def stop(point: str) -> None:
-    """A stop of whoever comes here."""
+async def stop(point: str, *, polls: bool = False) -> None:
+    """A stop of whoever comes here; `polls`: of those who run freely too, for a step of others."""
     if (actor := CURRENT.get()) is not None:
-        await actor.stop(point)
+        await actor.stop(point, polls=polls)
 
 
 class Watched(Flight[Result]):

@@ -14,6 +14,7 @@ from redis.asyncio import Redis
 from context_engine import keys
 from context_engine.adapters.memory import MemoryCache
 from context_engine.adapters.redis import RedisCache
+from context_engine.flights import LEAD_MS
 from context_engine.ports import ContextCache, LivenessStore, Reign
 from tests.support.cache import settings
 
@@ -26,6 +27,8 @@ class Store(ABC):
     accidents: tuple[str, ...] = ("flush", "lose_marks", "evict", "replicate", "promote")
     waits_ms: tuple[int, ...]
     """How long it may be that nothing happens."""
+    lead_ms: int
+    """How long a lead lasts."""
     age_ms: int
     """A part of an entry's life that can be waited for."""
 
@@ -63,6 +66,10 @@ class Store(ABC):
         """Any key."""
 
     @abstractmethod
+    async def lose_answers(self, _: int) -> None:
+        """All of them, and what they are made of; the marks stay."""
+
+    @abstractmethod
     async def replicate(self, _: int) -> None:
         """The replica catches up."""
 
@@ -72,6 +79,7 @@ class Store(ABC):
 
 
 class InMemory(Store):
+    lead_ms = LEAD_MS
     age_ms = 140_000
     waits_ms = (100, 100, 100, 300, 300, 300, 1_000, 1_000, 2_900, 3_100, 100_000, 299_000, 601_000)
 
@@ -112,6 +120,9 @@ class InMemory(Store):
             self._cache.entries.pop(name, None)
             self._cache.sessions.pop(name, None)
 
+    async def lose_answers(self, _: int) -> None:
+        self._cache.entries.clear()
+
     async def replicate(self, _: int) -> None:
         self._replica = copy.deepcopy((self._cache.marks, self._cache.entries))
 
@@ -128,6 +139,7 @@ class InValkey(Store):
     """
 
     accidents = (*Store.accidents, "fill_up", "make_room", "close_connections")
+    lead_ms = 200
     age_ms = 50
     waits_ms = (1, 10, 50, 200, 450)
 
@@ -183,6 +195,11 @@ class InValkey(Store):
         if names := sorted(await self._redis.keys()):
             await self._redis.unlink(names[which % len(names)])
 
+    async def lose_answers(self, _: int) -> None:
+        found = [await self._redis.keys(f"*}}:{kind}:*") for kind in ("whole", "surface")]
+        if names := [name for some in found for name in some]:
+            await self._redis.unlink(*names)
+
     async def replicate(self, _: int) -> None:
         await self._replica.flushdb()
         await self._copy(self._redis, 2)
@@ -193,10 +210,13 @@ class InValkey(Store):
         await self._redis.replicaof("127.0.0.1", "1")
         await self._redis.replicaof("NO", "ONE")
 
-    @staticmethod
-    async def _copy(source: Redis, database: int) -> None:
+    async def _copy(self, source: Redis, database: int) -> None:
+        """Another server has room of its own."""
+        limit = (await self._redis.config_get("maxmemory"))["maxmemory"]
+        await self.make_room(0)
         for name in await source.keys():
             await source.copy(name, name, destination_db=database, replace=True)
+        await self._redis.config_set("maxmemory", limit)
 
     async def fill_up(self, _: int) -> None:
         """Nothing more is written, but what is allowed to."""

@@ -82,6 +82,8 @@ class Truth:
     def __init__(self, database: AsyncEngine, places: Sequence[Place], life_ms: int) -> None:
         self._database, self._places, self._life_ms = database, places, life_ms
         self.commits: list[Commit] = []
+        self.marked: set[str] = set()
+        """Changes that the consumer has marked."""
         self._known: set[str] = set()
         self._states: list[dict[str, tuple[Said, ...]]] = []
 
@@ -107,6 +109,7 @@ class Truth:
     def applied(self, ids: Iterable[str]) -> None:
         """The consumer has marked these."""
         found = set(ids)
+        self.marked |= found
         for commit in self.commits:
             commit.owed = commit.owed or commit.ids <= found
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from context_engine.adapters.sql.services import Token
@@ -36,6 +38,23 @@ from context_engine.ports import (
 from tests.properties.freshness.steps import stop
 
 T = TypeVar("T")
+
+
+class Clock:
+    """In place of the engine's `time`: under the store's clock, and never twice the same."""
+
+    def __init__(self) -> None:
+        self.begin(time.monotonic)
+
+    def begin(self, under: Callable[[], float]) -> None:
+        self._under, self._last = under, 0.0
+
+    def monotonic(self) -> float:
+        self._last = max(math.nextafter(self._last, math.inf), self._under())
+        return self._last
+
+
+CLOCK = Clock()
 
 
 @dataclass
@@ -71,9 +90,10 @@ class Cache:
 
     async def look(self, look: Look) -> Seen:
         await stop("before the clock")
-        alone = replace(look, lead=False)  # who is led waits by a clock, not for another's step
-        seen = await self.way.take(lambda: self.inner.look(alone))
+        seen = await self.way.take(lambda: self.inner.look(look))
         await stop("after the clock")
+        if seen.led:
+            await stop("while another leads", polls=True)
         return seen
 
     async def fill(

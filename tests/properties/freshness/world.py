@@ -23,6 +23,7 @@ from tests.properties.freshness.workspace import PLACES, Place, Rows, write
 WORKERS = ("relay", "relay", "other relay", "heart", "heart", "consumer", "consumer", "consumer")
 ACCIDENTS = (
     *("store", "store", "cut off", "cut", "back", "back", "garbage", "killed", "killed", "again"),
+    "builder killed",
 )
 numbers = st.integers(0, 7)
 far = st.sampled_from([1, 1, 2, 3, 50])
@@ -133,6 +134,8 @@ class World(RuleBasedStateMachine):
                 house.ways[ROLES[n % len(ROLES)]].cut += 1
             case "killed":
                 await house.kill(WORKERS[n])
+            case "builder killed":
+                await house.kill_builder(n % 2)
             case "again":
                 await self._again(1 + n)
             case "back":

@@ -10,11 +10,20 @@ from collections.abc import Iterator
 
 from tests.properties.model import store as redis
 from tests.properties.model.explorer import Step
-from tests.properties.model.state import NEVER, NOWHERE, Consumer, Hand, Record, Reign, State
-from tests.properties.model.store import NAMES, replaced
+from tests.properties.model.state import (
+    NEVER,
+    NOWHERE,
+    UNTOLD,
+    Consumer,
+    Hand,
+    Record,
+    Reign,
+    State,
+)
+from tests.properties.model.store import NAMES, clock_of, replaced
 from tests.properties.model.world import Fault, World
 
-FETCHED, ASKED, APPLIED = range(3)
+FETCHED, ASKED, APPLIED, ENDING = range(4)
 
 
 def steps(world: World, state: State) -> Iterator[Step[State]]:
@@ -83,6 +92,11 @@ def _handle(
             yield said, _applied(_noted(world, after, number, hand.place, index), number, hand), ""
     elif hand.step == FETCHED:
         yield from _hear(world, state, number, hand, record)
+    elif hand.step == ENDING:
+        asked = _set(state, number, consumer._replace(hand=hand._replace(step=ASKED)))
+        for index in redis.serving(asked):
+            after = redis.begun(asked, index, record.timeline)
+            yield f"consumer {number} ends all that {NAMES[index]} has cached", after, ""
     else:
         yield from _prove(world, state, number, consumer, hand, record)
 
@@ -112,15 +126,25 @@ def _hear(
         if early or (other and world.fault is not Fault.ANY_REIGN_LIVE):
             yield f"{told}: ignored", _applied(state, number, hand), ""
             continue
-        hearing = hand._replace(step=ASKED)
+        ending = _of_another(world, state, index, record)
+        hearing = hand._replace(step=ENDING if ending else ASKED)
         asked = state.consumers[number]._replace(hand=hearing)
         after = _set(state, number, asked)
-        if world.failovers or world.overlapping:
+        if world.failovers or world.overlapping or ending:
             yield told, after, ""
             continue
         # Nobody else can reign: what follows can be one step.
         for said, proved, broken in _prove(world, after, number, asked, hearing, record):
             yield f"{told}; {said}", proved, broken
+
+
+def _of_another(world: World, state: State, index: int, record: Record) -> bool:
+    """Whether the beat is of another database than all that is cached; one that proves nothing
+    any more tells of the database before, perhaps."""
+    counts = record.at + world.life > clock_of(world, state, index)
+    noted = state.servers[index].store.timeline
+    named = record.timeline not in (UNTOLD, noted)
+    return named and counts and world.fault is not Fault.NO_TIMELINE
 
 
 def _prove(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tests.properties.model import store as redis
 from tests.properties.model.explorer import Step
-from tests.properties.model.state import State, Store
+from tests.properties.model.state import Database, Relay, State, Store
 from tests.properties.model.store import NAMES, put, replaced
 from tests.properties.model.world import World
 
@@ -18,7 +18,11 @@ def steps(world: World, state: State) -> Iterator[Step[State]]:
     if left.others:
         fewer = state._replace(left=left._replace(others=left.others - 1))
         for index in redis.serving(state):
-            yield f"another change marks {NAMES[index]}", redis.raised(fewer, index), ""
+            yield (
+                f"another change marks {NAMES[index]}",
+                redis.raised(world, fewer, index, state.database.timeline),
+                "",
+            )
     if left.evictions:
         yield from _evictions(state)
     if left.flushes:
@@ -29,6 +33,8 @@ def steps(world: World, state: State) -> Iterator[Step[State]]:
             yield f"{NAMES[index]} is flushed", put(fewer, index, empty), ""
     if world.failovers or world.overlapping:
         yield from _failovers(world, state)
+    if left.databases:
+        yield from _databases(state)
 
 
 def _holds_up(world: World, state: State) -> bool:
@@ -89,6 +95,27 @@ def _failovers(world: World, state: State) -> Iterator[Step[State]]:
         yield f"{NAMES[other]} is promoted", after, ""
     if not world.partitions and not follower.reign:
         yield from _proof(world, state)
+
+
+def _databases(state: State) -> Iterator[Step[State]]:
+    """A standby of the database that lags takes the place of the primary, which is fenced: the
+    last commits are gone, and perhaps the notes which of the others are published."""
+    left = state.left._replace(databases=state.left.databases - 1)
+    changes = state.changes
+    for kept in range(len(changes) + 1):
+        stands = changes[:kept]
+        after = state._replace(
+            database=Database(state.database.timeline + 1, state.now, told=False),
+            requests=tuple(sorted(o._replace(need=min(o.need, kept)) for o in state.requests)),
+            relays=tuple(Relay(sent=False, held=()) for _ in state.relays),
+            left=left,
+        )
+        lost = tuple(one._replace(lost=True) for one in changes[kept:])
+        said = f"the database is failed over, with {kept} of {len(changes)} changes"
+        yield said, after._replace(changes=(*stands, *lost)), ""
+        behind = tuple(one._replace(published=False) for one in stands)
+        if behind != stands:
+            yield f"{said}, without notes", after._replace(changes=(*behind, *lost)), ""
 
 
 def _proof(world: World, state: State) -> Iterator[Step[State]]:

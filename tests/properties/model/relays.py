@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tests.properties.model import store as redis
 from tests.properties.model.explorer import Step
-from tests.properties.model.state import Change, Heart, Record, Relay, State
+from tests.properties.model.state import UNTOLD, Change, Heart, Record, Relay, State
 from tests.properties.model.store import NAMES, clock_of, replaced
 from tests.properties.model.world import Fault, World
 
@@ -64,7 +64,7 @@ def _relay(
 
 def _unpublished(world: World, state: State) -> Iterator[int]:
     for version, change in enumerate(state.changes, start=1):
-        if not change.published and not _passed(world, state, change):
+        if not change.published and not change.lost and not _passed(world, state, change):
             yield version
 
 
@@ -95,7 +95,8 @@ def _pulse(world: World, state: State, then: int) -> Iterator[Step[State]]:
     for index in redis.serving(state):
         at, reign = clock_of(world, state, index), state.servers[index].reign
         after = redis.pulsed(world, state, index)
-        after = after._replace(heart=Heart(then, at, reign, state.heart.waits, 0))
+        heart = state.heart._replace(step=then, at=at, reign=reign, place=0)
+        after = after._replace(heart=heart)
         yield f"a heart reads the time of {NAMES[index]}: {at}", after, ""
 
 
@@ -105,17 +106,20 @@ def _look(world: World, state: State) -> Iterator[Step[State]]:
     if world.fault is Fault.LIVE_BY_SKIP_LOCKED:
         seen = tuple(version for version in seen if version not in _locked(state))
     then = LOOKED_FIRST if world.fault is Fault.TIME_AFTER_SELECT else SAW
-    heart = state.heart._replace(step=then, waits=seen)
+    told = world.fault is not Fault.BEATS_OF_ANY_DATABASE
+    timeline = state.database.timeline if told else UNTOLD
+    heart = state.heart._replace(step=then, waits=seen, timeline=timeline)
     yield f"the heart sees unpublished rows: {_all(seen)}", state._replace(heart=heart), ""
 
 
 def _send(world: World, state: State) -> Iterator[Step[State]]:
     """Through one partition after the other, once all that it saw is published."""
     heart = state.heart
-    waiting = [v for v in heart.waits if not state.changes[v - 1].published]
+    rows = [state.changes[v - 1] for v in heart.waits]
+    waiting = [row for row in rows if not row.published and not row.lost]
     if waiting and world.fault is not Fault.NO_WAIT_FOR_ROWS:
         return
-    record = Record(0, heart.at, heart.reign)
+    record = Record(0, heart.at, heart.reign, heart.timeline)
     place = heart.place
     topic = replaced(state.topic, place, (*state.topic[place], record))
     last = place + 1 == world.partitions

@@ -15,6 +15,7 @@ from tests.properties.model.world import Fault, World
 
 ARRIVED, LOOKED, READ, READY, JOINED, STAMPING, CHECKING = range(7)
 STALE = "answered from before a change"
+LOST = "answered with what the database lost"
 AGED = "answered from what is older than may be"
 
 
@@ -31,8 +32,8 @@ def steps(world: World, state: State) -> Iterator[Step[State]]:
             yield from _look(world, state, rest, request)
         elif request.step == LOOKED:
             after = READ if world.fault is Fault.CLOCK_AFTER_DATABASE else READY
-            version = len(state.changes)
-            read = request._replace(step=after, version=version)
+            version = current(state)
+            read = request._replace(step=after, version=version, timeline=state.database.timeline)
             yield f"a build reads the database: version {version}", _with(state, rest, read), ""
         elif request.step == READ:
             for index in redis.serving(state):
@@ -44,7 +45,7 @@ def steps(world: World, state: State) -> Iterator[Step[State]]:
                 yield f"the stamp of the hit is renewed on {NAMES[index]}", stamped, ""
         elif request.step == CHECKING:
             if redis.same(world, request.live, proven(world, state)):
-                broken = STALE if request.version < request.need else ""
+                broken = stale(state, request, request.version)
                 yield "it finds that live now; answered", state._replace(requests=rest), broken
         elif request.step == READY:
             yield from _fill(world, state, rest, request)
@@ -96,16 +97,39 @@ def owed(world: World, state: State) -> int:
     """
     need = 0
     for version, change in enumerate(state.changes, start=1):
+        if change.lost:
+            continue
         late = world.partitions and change.at + world.life <= state.now
         if change.stage == Stage.ACKNOWLEDGED or late:
             need = version
     return need
 
 
+def current(state: State) -> int:
+    """The version that the database has."""
+    there = (v for v in range(len(state.changes), 0, -1) if not state.changes[v - 1].lost)
+    return next(there, 0)
+
+
+def _whole(world: World, state: State) -> bool:
+    """Whether nothing that lost commits made may answer who arrives now: the store knows of the
+    database's failover, or it is as long ago as a proof lasts."""
+    database = state.database
+    late = bool(world.partitions) and database.since + world.life <= state.now
+    return database.timeline > 0 and (database.told or late)
+
+
+def stale(state: State, request: Request, version: int) -> str:
+    if request.whole and version and state.changes[version - 1].lost:
+        return LOST
+    return STALE if version < request.need else ""
+
+
 def _arrives(world: World, state: State) -> Iterator[Step[State]]:
     older = any(one.step in (LOOKED, READ, READY) for one in state.requests)
     live, need = proven(world, state), owed(world, state)
-    request = Request(ARRIVED, need, live, (), 0, older and world.joining)
+    whole = _whole(world, state)
+    request = Request(ARRIVED, need, live, (), 0, older and world.joining, whole)
     state = state._replace(left=state.left._replace(requests=state.left.requests - 1))
     if world.partitions or world.joining:
         said = "proven live" if live else "not live"
@@ -162,7 +186,7 @@ def _hit(
         return f"it reads version {entry.version} on {name}", _with(after, rest, read), ""
     if world.fault is Fault.STAMP_WITHOUT_LOOKING:
         after = _with(after, rest, request._replace(step=STAMPING))
-    broken = STALE if entry.version < request.need else ""
+    broken = stale(state, request, entry.version)
     if now - entry.built >= world.ttl:
         broken = broken or AGED
     return f"hit on {name}: version {entry.version}", after, broken
@@ -176,7 +200,9 @@ def _fill(
     yield f"the build answers with version {request.version}, unstored", landed, broken
     for index in redis.serving(landed):
         if request.moment:
-            after, revived = redis.filled(world, landed, index, request.moment, request.version)
+            after, revived = redis.filled(
+                world, landed, index, request.moment, request.version, request.timeline
+            )
             said = "stored" if after.servers[index].store.entry else "refused"
         else:
             after, revived, said = redis.founded(world, landed, index), "", "makes the marks"
@@ -197,7 +223,7 @@ def _landed(
     for one in rest:
         serves = not one.older or world.fault is Fault.JOIN_WITHOUT_RULE
         if one.step == JOINED and serves:
-            broken = STALE if version < one.need else broken
+            broken = stale(state, one, version) or broken
             continue
         if one.step in (JOINED, ARRIVED):
             one = one._replace(step=ARRIVED, older=False, live=one.live and now)

@@ -19,6 +19,9 @@ NEVER: Reign = (9, 9)
 NOWHERE = 99
 """The position of who does not have a partition."""
 
+UNTOLD = -1
+"""In place of the database's timeline, where that is not named."""
+
 
 class Hash(NamedTuple):
     """A workspace's hash of marks; one tag matters."""
@@ -26,6 +29,8 @@ class Hash(NamedTuple):
     epoch: int
     clock: int
     mark: int
+    timeline: int = UNTOLD
+    """Of the database, as a mark or a fill named it."""
 
 
 class Entry(NamedTuple):
@@ -56,6 +61,16 @@ class Store(NamedTuple):
     """Under whom each partition was proven last, and up to which offset."""
     seen: tuple[Reign, int] | tuple[()] = ()
     """Who reigns, and since when that is known; noted by whoever asks who was promoted."""
+    timeline: int = UNTOLD
+    """Of the database, as a heartbeat told it."""
+
+
+class Database(NamedTuple):
+    timeline: int
+    since: int
+    """When it was failed over to this one."""
+    told: bool
+    """A mark or a fill has named this one to the store."""
 
 
 class Server(NamedTuple):
@@ -78,6 +93,10 @@ class Change(NamedTuple):
     published: bool
     reign: Reign
     """Of the server that its writer marked."""
+    timeline: int
+    """That it was committed in."""
+    lost: bool = False
+    """The standby that was promoted did not have it."""
 
 
 class Moment(NamedTuple):
@@ -97,6 +116,10 @@ class Request(NamedTuple):
     version: int
     older: bool
     """The flight under way read its clock before this request arrived."""
+    whole: bool
+    """What lost commits made may not answer it."""
+    timeline: int = UNTOLD
+    """Of the database that it read."""
 
 
 class Record(NamedTuple):
@@ -105,6 +128,7 @@ class Record(NamedTuple):
     version: int
     at: int
     reign: Reign
+    timeline: int = UNTOLD
 
 
 class Relay(NamedTuple):
@@ -119,6 +143,7 @@ class Heart(NamedTuple):
     reign: Reign
     waits: tuple[int, ...]
     place: int
+    timeline: int = UNTOLD
 
 
 class Hand(NamedTuple):
@@ -157,6 +182,7 @@ class Left(NamedTuple):
     handovers: int
     retries: int
     rereads: int
+    databases: int
 
 
 class State(NamedTuple):
@@ -168,6 +194,7 @@ class State(NamedTuple):
     promotions: int
     promoted: int
     """When the primary was, while the one before it answers still."""
+    database: Database
     changes: tuple[Change, ...]
     opened: tuple[int, ...]
     """Numbers of transactions that are not committed yet; of marks that came before a commit."""

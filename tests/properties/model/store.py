@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from tests.properties.model.state import (
     FIRST,
+    UNTOLD,
     Entry,
     Hash,
     Live,
@@ -85,29 +86,56 @@ def epoch_of(world: World, epochs: int) -> int:
     return 0 if world.fault is Fault.NO_EPOCH else epochs
 
 
-def marked(world: World, state: State, index: int, *, create: bool) -> State:
+def told(state: State, timeline: int) -> State:
+    """A mark or a fill names the database's timeline."""
+    if timeline in (UNTOLD, 0) or timeline != state.database.timeline:
+        return state
+    return state._replace(database=state.database._replace(told=True))
+
+
+def noted(world: World, state: State, index: int, timeline: int) -> Hash | tuple[()]:
+    """The marks, as who names a timeline finds them: of another they end."""
+    found = state.servers[index].store.hash
+    if not found or timeline == UNTOLD:
+        return found
+    other = found.timeline not in (UNTOLD, timeline) and world.fault is not Fault.NO_TIMELINE
+    return () if other else found._replace(timeline=timeline)
+
+
+def marked(
+    world: World, state: State, index: int, *, create: bool, timeline: int = UNTOLD
+) -> State:
     """`mark.lua`: the clock rises, and the mark with it."""
     store = state.servers[index].store
     if world.fault is Fault.DELETE_IN_PLACE_OF_MARK:
         return put(state, index, store._replace(entry=()))
     if world.fault is Fault.COMPARED_ONLY_AT_FILL:
         store = store._replace(entry=())
-    found = store.hash
+    return _counted(world, put(state, index, store), index, create, timeline, matters=True)
+
+
+def raised(world: World, state: State, index: int, timeline: int = UNTOLD) -> State:
+    """A mark of another tag."""
+    if not state.servers[index].store.hash:
+        return state
+    return _counted(world, state, index, True, timeline, matters=False)
+
+
+def _counted(
+    world: World, state: State, index: int, create: bool, timeline: int, *, matters: bool
+) -> State:
+    state = told(state, timeline)
+    if world.fault is Fault.MARKS_OF_ANY_DATABASE:
+        timeline = UNTOLD
+    found = noted(world, state, index, timeline)
     if not found:
         if not create:
-            return put(state, index, store)
-        found = Hash(epoch_of(world, state.epochs), 0, 0)
+            return put(state, index, state.servers[index].store._replace(hash=()))
+        found = Hash(epoch_of(world, state.epochs), 0, 0, timeline)
         state = state._replace(epochs=state.epochs + 1)
     clock = found.clock + 1
-    return put(state, index, store._replace(hash=Hash(found.epoch, clock, clock)))
-
-
-def raised(state: State, index: int) -> State:
-    """A mark of another tag."""
-    store = state.servers[index].store
-    if not store.hash:
-        return state
-    return put(state, index, store._replace(hash=store.hash._replace(clock=store.hash.clock + 1)))
+    found = found._replace(clock=clock, mark=clock if matters else found.mark)
+    return put(state, index, state.servers[index].store._replace(hash=found))
 
 
 def moment(world: World, state: State, index: int) -> Moment | tuple[()]:
@@ -158,9 +186,16 @@ def stamped(state: State, index: int) -> State:
     return put(state, index, store._replace(entry=entry))
 
 
-def filled(world: World, state: State, index: int, at: Moment, version: int) -> tuple[State, str]:
-    """`fill.lua`, or `found.lua` where the build found no hash. With the promise it breaks."""
+def filled(
+    world: World, state: State, index: int, at: Moment, version: int, timeline: int = UNTOLD
+) -> tuple[State, str]:
+    """`fill.lua`. With the promise it breaks."""
     server = state.servers[index]
+    if timeline != UNTOLD and _stands(world, server, at):
+        state, found = told(state, timeline), noted(world, state, index, timeline)
+        server = server._replace(store=server.store._replace(hash=found))
+        if not found:
+            return under(state, index, server), ""
     store = server.store
     entry = Entry(at.epoch, at.reign, at.clock, version, at.at, at.at + world.ttl)
     if world.fault is Fault.NO_ABSENCE_TAG:
@@ -182,11 +217,17 @@ def _refused(world: World, server: Server, entry: Entry, at: Moment) -> bool:
     found = server.store.hash
     if world.fault is Fault.COMPARED_ONLY_AT_FILL:
         return found.mark > at.clock if found else False
-    if not found or found.epoch != at.epoch or not same(world, server.reign, at.reign):
+    if not found or not _stands(world, server, at):
         return True
     if world.fault in (Fault.STAMP_AT_FILL, Fault.DELETE_IN_PLACE_OF_MARK):
         return False
     return entry.tagged and found.mark > at.clock
+
+
+def _stands(world: World, server: Server, at: Moment) -> bool:
+    """Whether the marks are those that the build's clock was read of."""
+    found = server.store.hash
+    return bool(found) and found.epoch == at.epoch and same(world, server.reign, at.reign)
 
 
 def founded(world: World, state: State, index: int) -> State:
@@ -196,6 +237,12 @@ def founded(world: World, state: State, index: int) -> State:
         return state
     made = Hash(epoch_of(world, state.epochs), 0, 0)
     return put(state, index, store._replace(hash=made))._replace(epochs=state.epochs + 1)
+
+
+def begun(state: State, index: int, timeline: int) -> State:
+    """`begin.lua`: all that is cached ends, and it is noted of which database the rest will be."""
+    store = state.servers[index].store._replace(hash=(), timeline=timeline)
+    return put(state, index, store)
 
 
 def dropped(state: State, index: int, version: int) -> State:

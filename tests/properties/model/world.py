@@ -9,7 +9,10 @@ from tests.properties.model.state import (
     FIRST,
     NOWHERE,
     SECOND,
+    UNTOLD,
+    Change,
     Consumer,
+    Database,
     Entry,
     Hash,
     Heart,
@@ -17,6 +20,7 @@ from tests.properties.model.state import (
     Reign,
     Relay,
     Server,
+    Stage,
     State,
     Store,
 )
@@ -54,6 +58,9 @@ class Fault(Enum):
     BEATS_AT_ONCE = "heartbeats used at once under a new reign"
     MARKS_AT_ONCE = "marks acknowledged at once under a new reign"
     SIGHT_OF_ANOTHER = "first sight of the deposed taken for its successor's"
+    NO_TIMELINE = "same reign across a database failover"
+    MARKS_OF_ANY_DATABASE = "marks that name no timeline"
+    BEATS_OF_ANY_DATABASE = "heartbeats that name no timeline"
     ABSENT = "none"
 
 
@@ -74,6 +81,8 @@ class World:
     failovers: int = 0
     lag: int = 1
     """For how long a primary that was deposed may answer."""
+    databases: int = 0
+    """How often a standby of the database that lags is promoted."""
     skew: int = 0
     """How far the second server's clock is ahead."""
     joining: bool = False
@@ -96,6 +105,8 @@ class World:
     """How often consumers may go back under a new reign."""
     seeded: bool = False
     """Begins with marks and an answer of version 0."""
+    cached: bool = False
+    """Begins with version 1 acknowledged, published and cached."""
     overlapping: bool = False
     """Begins with the second server promoted and seen, and the first not cut off."""
     life: int = 1
@@ -105,12 +116,18 @@ class World:
 
 def start(world: World) -> State:
     parts = world.partitions
-    hash_: Hash | tuple[()] = Hash(0, 0, 0) if world.seeded else ()
+    timeline = 0 if world.databases else UNTOLD
+    hash_: Hash | tuple[()] = Hash(0, 0, 0, timeline) if world.seeded else ()
     entry: Entry | tuple[()] = Entry(0, FIRST, 0, 0, 0, world.ttl) if world.seeded else ()
-    if not parts:
-        hash_ = Hash(0, 0, 0)
+    begun_with: tuple[Change, ...] = ()
+    if world.cached:
+        begun_with = (Change(1, 0, Stage.ACKNOWLEDGED, True, FIRST, timeline),)
+        hash_ = Hash(0, 1, 1, timeline)
+        entry = Entry(0, FIRST, 1, 1, 0, world.ttl)
+    elif not parts:
+        hash_ = Hash(0, 0, 0, timeline)
     empty = Store((), (), (), ((),) * parts, ((),) * parts)
-    first = Store(hash_, entry, (), ((),) * parts, ((FIRST, 0),) * parts)
+    first = Store(hash_, entry, (), ((),) * parts, ((FIRST, 0),) * parts, (), timeline)
     none: tuple[Reign, ...] = ((),) * parts
     begun = (0,) * parts
     consumers = [Consumer(begun, begun, (FIRST,) * parts, none, ())] * bool(parts)
@@ -128,7 +145,8 @@ def start(world: World) -> State:
         epochs=1,
         promotions=int(world.overlapping),
         promoted=0,
-        changes=(),
+        database=Database(timeline, 0, told=False),
+        changes=begun_with,
         opened=(1,) * world.late_number,
         requests=(),
         proven=FIRST,
@@ -154,5 +172,6 @@ def start(world: World) -> State:
             world.handovers,
             world.retries,
             world.rereads,
+            world.databases,
         ),
     )

@@ -16,6 +16,8 @@ FLIGHTS = World("flights", changes=2, requests=3, joining=True)
 FAILBACK = World("failback", changes=1, requests=2, failovers=2, ticks=1)
 AGES = World("ages", changes=1, requests=3, ticks=3, ttl=2)
 
+TIMELINES = World("timelines", changes=2, others=1, requests=2, databases=1)
+
 _LIVE = World("", seeded=True, changes=1, requests=1, ticks=2, partitions=1, beats=2)
 _ONCE = replace(_LIVE, ticks=1, beats=1)
 RELAYS = replace(_LIVE, name="relays that die", relays=2, deaths=1, beats=1)
@@ -27,6 +29,7 @@ NUMBERS = replace(_LIVE, name="a late number", late_number=True)
 EVICTED = replace(_ONCE, name="keys evicted", requests=2, evictions=1)
 FLUSHED = replace(_ONCE, name="flushed", requests=2, flushes=1)
 FAILOVER = replace(_ONCE, name="failover", failovers=1)
+DATABASE = replace(_ONCE, name="the database failed over", databases=1, cached=True, beats=2)
 PRIMARIES = replace(_LIVE, name="two primaries", overlapping=True, ticks=1)
 RETRIED = replace(_ONCE, name="a part away under a new reign", overlapping=True, retries=1)
 KILLED = replace(_ONCE, name="two primaries, a consumer killed", overlapping=True, kills=1, lag=2)
@@ -38,6 +41,7 @@ SHORT: tuple[World, ...] = (
     FLIGHTS,
     FAILBACK,
     AGES,
+    TIMELINES,
     RELAYS,
     BEATS,
     CONSUMERS,
@@ -47,6 +51,7 @@ SHORT: tuple[World, ...] = (
     EVICTED,
     FLUSHED,
     FAILOVER,
+    DATABASE,
     PRIMARIES,
     RETRIED,
     KILLED,
@@ -82,6 +87,9 @@ PLANTED: tuple[tuple[Fault, World, int], ...] = (
     (Fault.BEATS_AT_ONCE, PRIMARIES, 20),
     (Fault.MARKS_AT_ONCE, PRIMARIES, 20),
     (Fault.SIGHT_OF_ANOTHER, FAILBACK, 20),
+    (Fault.NO_TIMELINE, DATABASE, 20),
+    (Fault.MARKS_OF_ANY_DATABASE, TIMELINES, 20),
+    (Fault.BEATS_OF_ANY_DATABASE, DATABASE, 20),
 )
 """Fault, world, and the steps within which it must be found."""
 
@@ -96,6 +104,11 @@ LONG: tuple[World, ...] = (
     replace(HANDOVER, name="a partition handed over twice", handovers=2, ticks=2, beats=2),
     replace(PARTITIONS, name="two partitions, proofs of two moments", beats=2, life=2, ticks=2),
     replace(FLUSHED, name="keys evicted, flushed", evictions=1),
+    replace(DATABASE, name="the database failed over, a change after it", changes=2),
+    replace(
+        DATABASE, name="the database failed over under a build", cached=False, beats=1, requests=2
+    ),
+    replace(TIMELINES, name="timelines, failed over twice", databases=2, requests=3),
     replace(FAILOVER, name="failover, clocks that differ", beats=2, skew=1, rereads=2),
     replace(KILLED, name="two primaries, a consumer and a relay killed", deaths=1),
     replace(RETRIED, name="a part away under a new reign, two beats", beats=2, rereads=2, ticks=1),

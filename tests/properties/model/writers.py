@@ -42,7 +42,8 @@ def _begin(world: World, state: State, id: int) -> Iterator[Step[State]]:
 
 def _committed(state: State, id: int) -> State:
     opened = tuple(one for one in state.opened if one != id)
-    change = Change(id, state.now, Stage.COMMITTED, False, ())
+    timeline = state.database.timeline
+    change = Change(id, state.now, Stage.COMMITTED, False, (), timeline)
     return state._replace(opened=opened, changes=(*state.changes, change))
 
 
@@ -60,7 +61,9 @@ def _mark(world: World, state: State, version: int) -> Iterator[Step[State]]:
         if world.fault is Fault.MARKS_AT_ONCE or redis.settled(world, asked, index):
             # At once: later, it would only owe less.
             marked, said = marked._replace(stage=Stage.ACKNOWLEDGED), f"{said}, acknowledges"
-        after = redis.marked(world, _at(asked, version, marked), index, create=True)
+        after = redis.marked(
+            world, _at(asked, version, marked), index, create=True, timeline=change.timeline
+        )
         yield said, after, ""
 
 

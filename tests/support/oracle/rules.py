@@ -210,7 +210,7 @@ class Access:
             except Unresolvable as unresolvable:
                 raise Uncomputable from unresolvable
             along = {*links_in(view.filter)}
-            self._known(sees, {o.linked_table_id for o in table.fields if o.id in along})
+            self._must_know(sees, {o.linked_table_id for o in table.fields if o.id in along})
             return passes
         try:
             filter = f.parse(view.filter)
@@ -218,11 +218,13 @@ class Access:
             raise Uncomputable from garbage
         if f.unavailable(filter) is not None or not self._all_there(filter, table, sees):
             raise Uncomputable
-        self._known(sees, {id for one in f.conditions(filter) for id in v.tables_read(one.value)})
+        self._must_know(
+            sees, {id for one in f.conditions(filter) for id in v.tables_read(one.value)}
+        )
         world = self._plain(sees)
         return lambda record: world.passes(filter, world.records[record.id])
 
-    def _known(self, sees: Sees | None, tables: set[str | None]) -> None:
+    def _must_know(self, sees: Sees | None, tables: set[str | None]) -> None:
         """Presentation needs to know which rows are in sight of the tables that it looks into."""
         if sees is not None and not all(self.countable(id) for id in tables if id is not None):
             raise Uncomputable
