@@ -60,7 +60,9 @@ async def test_redis_away(scene: Scene) -> None:
         await asyncio.sleep(20)
         await scene.stack.valkey.start()
         await run.recovers(time.monotonic(), within=BACK_SECONDS)
-        run.check(set(run.ledger.refusals) <= {"unavailable"}, f"{run.ledger.refusals}")
+        run.check(
+            set(run.ledger.refusals) <= {"unavailable", "rate_limited"}, f"{run.ledger.refusals}"
+        )
 
 
 async def test_redis_slow(scene: Scene, wire: Wire) -> None:
@@ -74,7 +76,10 @@ async def test_redis_slow(scene: Scene, wire: Wire) -> None:
             await asyncio.sleep(30)
             wire.delay = 0.0
             await run.recovers(time.monotonic(), within=BACK_SECONDS)
-            run.check(set(run.ledger.refusals) <= {"unavailable"}, f"{run.ledger.refusals}")
+            run.check(
+                set(run.ledger.refusals) <= {"unavailable", "rate_limited"},
+                f"{run.ledger.refusals}",
+            )
     finally:
         await _apart(scene)
 
