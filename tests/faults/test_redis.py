@@ -61,9 +61,7 @@ async def test_redis_away(scene: Scene) -> None:
         await asyncio.sleep(20)
         await scene.stack.valkey.start()
         await run.recovers(time.monotonic(), within=BACK_SECONDS)
-        run.check(
-            run.ledger.refusals.keys() <= PASSING, f"{run.ledger.refusals}"
-        )
+        run.check(run.ledger.refusals.keys() <= PASSING, f"{run.ledger.refusals}")
 
 
 async def test_redis_slow(scene: Scene, wire: Wire) -> None:
