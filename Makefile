@@ -8,9 +8,10 @@ BENCH ?=
 ONLY ?=
 AREA ?= access
 SOAK_MINUTES ?= 20
+FAULTS ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check properties soak mutants bench schema clean
+.PHONY: help demo test check properties soak faults mutants bench schema clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +34,9 @@ properties: $(READY)  ## a long proof: AREA=access, freshness, model or fuzz; se
 
 soak: $(READY)  ## everything at once, workers killed, an audit beside it; SOAK_MINUTES=20
 	@SOAK_MINUTES=$(SOAK_MINUTES) $(BIN)/python -m pytest -q -s tests/e2e/test_soak.py $(ARGS)
+
+faults: $(READY)  ## everything broken under traffic, every id accounted for; FAULTS=killed,redis for some
+	@FAULTS="$(FAULTS)" $(BIN)/python -m pytest -q -s tests/faults $(ARGS)
 
 mutants: $(READY)  ## mutation testing, figures by file; ONLY=context_engine/keys for a part
 	@$(BIN)/python tests/mutants.py $(ONLY) $(ARGS)

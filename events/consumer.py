@@ -118,14 +118,23 @@ class Consumer:
 
         Asks the broker: what the client knows of the ends is as old as its last fetch.
         """
+        return sum(max(0, end - place) for place, end in (await self.places()).values())
+
+    async def places(self) -> dict[str, tuple[int, int]]:
+        """For each of its partitions, by name, the next offset that is polled and the end.
+
+        Raises `Unavailable`.
+        """
         mine = self._client.assignment()
         try:
             async with asyncio.timeout(START_SECONDS):
                 ends = await self._client.end_offsets(mine) if mine else {}
-                places = {partition: await self._client.position(partition) for partition in ends}
+                return {
+                    f"{one.topic}[{one.partition}]": (await self._client.position(one), end)
+                    for one, end in ends.items()
+                }
         except (KafkaError, TimeoutError) as error:
             raise Unavailable("broker", reason(error)) from error
-        return sum(max(0, ends[partition] - place) for partition, place in places.items())
 
     async def check(self) -> None:
         """Has partitions, and the broker answers for them. Raises `Unavailable`."""

@@ -25,7 +25,7 @@ TESTS = Path(__file__).parent
 # An example's time says how busy the machine is, not whether the property holds.
 hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
-MARKERS = ("unit", "contracts", "properties", "e2e")
+MARKERS = ("unit", "contracts", "properties", "e2e", "faults")
 LAST = {"properties": 1, "contracts": 2, "unit": 3}
 """The folders with the quicker files; the soak, one test of more than a minute, is before all."""
 REDIS_DATABASE_OF_FIXTURE = 1

@@ -70,6 +70,10 @@ class BuildApp(faust.App):
         """How many requests wait at the broker in this worker's partitions."""
         return await self.build_consumer.unfetched()
 
+    async def places(self) -> dict[str, tuple[int, int]]:
+        """For each of this worker's partitions the next offset that is fetched, and the end."""
+        return await self.build_consumer.places()
+
     async def check(self) -> None:
         """Partitions are assigned, and the broker answers for them. Raises `Unavailable`.
 

@@ -16,6 +16,7 @@ import structlog
 from faust.streams import Stream
 from faust.types import TP, ChannelT, EventT
 
+from context_engine.errors import Unavailable
 from events.producer import RecordRefused
 from events.records import Headers, OutgoingRecord, Position, RawMessage
 from workers.acks import FinishedPrefix, Taken
@@ -91,6 +92,11 @@ class BuildAgent:
     def has_room(self) -> bool:
         """Whether faust's buffer takes one more request without waiting."""
         return self._buffer is not None and not self._buffer.full()
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether at most half of what faust may hold for this agent waits there."""
+        return self._buffer is None or 2 * self._buffer.qsize() <= self._buffer.maxsize
 
     async def drain(self, seconds: float) -> bool:
         """Wait for what is in flight; False if some had not finished in time."""
@@ -171,12 +177,14 @@ class BuildAgent:
                 await self._sender.send(substitute)
 
     def _fail(self, raw: RawMessage, error: BaseException) -> None:
+        # A part that is away has a name; a traceback for each request would say no more.
+        why = {"reason": error.message} if isinstance(error, Unavailable) else {"exc_info": error}
         log.error(
             "request could not be answered",
             topic=raw.topic,
             partition=raw.partition,
             offset=raw.offset,
-            exc_info=error,
+            **why,
         )
         if self.failure is None:
             self.failure = error

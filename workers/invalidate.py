@@ -20,7 +20,7 @@ from context_engine.adapters.counted import CountedCache
 from context_engine.errors import Unavailable
 from context_engine.invalidation import Invalidator
 from context_engine.settings import Settings
-from events.consumer import Consumer
+from events.consumer import BATCH, Consumer
 from events.producer import Producer
 from events.records import RawMessage
 from events.topics import Topics, look_for
@@ -33,7 +33,7 @@ from workers.metrics import counts
 from workers.metrics.around import counted
 from workers.process import ExitCode
 from workers.proving import Prover, proven
-from workers.watchdog import Stalled, Watchdog
+from workers.watchdog import PartitionWatch, Stalled, Watch, Watchdog, Watches
 
 __all__ = ["ChangeApplier", "Consumption", "next_offsets", "run", "watched"]
 
@@ -92,12 +92,15 @@ class Consumption:
         self._bytes = 0
         self.in_flight = 0
         self.finished_total = 0
+        self.keeps_up = True
+        """Whether the last look found less than it could take: nothing that came waits unread."""
 
     async def run(self, stop: asyncio.Event) -> ExitCode:
         """Until `stop`. A part that stays away ends it with `UNAVAILABLE`."""
         try:
             while not stop.is_set():
                 batch = await self._source.poll(POLL_SECONDS)
+                self.keeps_up = len(batch) < BATCH
                 if batch and not await self._mark(batch, stop):
                     break
                 await self._go_on(stop)
@@ -197,8 +200,8 @@ def next_offsets(records: Iterable[RawMessage]) -> dict[tuple[str, int], int]:
     return {(raw.topic, raw.partition): raw.offset + 1 for raw in records}
 
 
-async def watched(consumption: Consumption, watchdog: Watchdog, stop: asyncio.Event) -> ExitCode:
-    """Runs until `stop`, or until changes wait at the broker and nothing moves.
+async def watched(consumption: Consumption, watchdog: Watch, stop: asyncio.Event) -> ExitCode:
+    """Runs until `stop`, or until changes wait at the broker and are not read.
 
     Told to stop, it waits only so long for a part that keeps a batch: the next member has it.
     """
@@ -275,7 +278,10 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
             health.metrics.asks(lag)
             health.started()
             ready()
-            work = watched(consumption, watchdog, stop)
+            partitions = PartitionWatch(
+                consumption, consumer.places, stall_seconds=settings.stall_seconds
+            )
+            work = watched(consumption, Watches(watchdog, partitions), stop)
             if settings.heartbeats == "relay":
                 return await work
             heart = Heart(parts.liveness, parts.cache, None, producer, topics)

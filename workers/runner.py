@@ -19,7 +19,7 @@ from workers.health import Health
 from workers.metrics import families
 from workers.metrics.exporter import Told
 from workers.process import ExitCode, run
-from workers.watchdog import LoopGuard, Stalled, Watchdog
+from workers.watchdog import LoopGuard, PartitionWatch, Stalled, Watchdog, Watches
 
 __all__ = ["ExitCode", "Limits", "run", "serve"]
 
@@ -129,7 +129,8 @@ async def _start_and_watch(
         ) from None
     log.info("build worker ready", topic=app.config.topic, group=app.config.group)
     on_ready()
-    await watchdog.watch()
+    partitions = PartitionWatch(app.requests, app.places, stall_seconds=limits.stall)
+    await Watches(watchdog, partitions).watch()
 
 
 def _reason_to_leave(

@@ -115,12 +115,18 @@ class BuildConsumer(driver.Consumer):
 
     async def unfetched(self) -> int:
         """How many records the broker has in this consumer's partitions beyond those fetched."""
+        return sum(max(0, end - place) for place, end in (await self.places()).values())
+
+    async def places(self) -> dict[str, tuple[int, int]]:
+        """For each of its partitions, by name, the next offset that is fetched and the end."""
         partitions = self.assignment()
         if not partitions:
-            return 0
+            return {}
         ends = await self.highwaters(*partitions)
-        positions = {tp: await self.position(tp) for tp in partitions}
-        return sum(max(0, ends[tp] - (positions[tp] or 0)) for tp in partitions)
+        return {
+            f"{tp.topic}[{tp.partition}]": (await self.position(tp) or 0, ends[tp])
+            for tp in partitions
+        }
 
 
 class BuildTransport(driver.Transport):

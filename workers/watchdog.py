@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import structlog
@@ -93,6 +93,88 @@ class Watchdog:
             log.warning("watchdog could not ask the broker", error=repr(error))
             return f"the broker does not answer ({type(error).__name__})"
         return f"{unfetched} records wait at the broker" if unfetched else None
+
+
+class KeepsUp(Protocol):
+    """What a partition watch looks at beside the partitions."""
+
+    @property
+    def keeps_up(self) -> bool: ...
+
+
+Places = Mapping[str, tuple[int, int]]
+"""For each partition, by a name for people, the next offset that is read and its end."""
+
+
+class PartitionWatch:
+    """Ends a wait of `stall_seconds` in which records of one partition waited and none was read.
+
+    The watchdog sees nothing of it while other partitions move. A worker that does not keep up
+    with what it was given may leave a partition for so long; then nothing is counted.
+    """
+
+    def __init__(
+        self,
+        worker: KeepsUp,
+        places: Callable[[], Awaitable[Places]],
+        *,
+        stall_seconds: float = 60.0,
+    ) -> None:
+        self._worker, self._places = worker, places
+        self._stall_seconds = stall_seconds
+        self._stood: dict[str, tuple[int, float]] = {}
+        """Where each partition that has records was, and when that was seen first."""
+
+    async def watch(self) -> None:
+        """Return never; raise Stalled when a partition stands still."""
+        while True:
+            await asyncio.sleep(self._stall_seconds / 4)
+            if not self._worker.keeps_up:
+                self._stood.clear()
+                continue
+            try:
+                async with asyncio.timeout(self._stall_seconds / 4):
+                    places = await self._places()
+            except Exception:  # noqa: BLE001, S112 - that nobody can be asked is the watchdog's
+                continue
+            self._look(places, time.monotonic())
+
+    def _look(self, places: Places, now: float) -> None:
+        stood, self._stood = self._stood, {}
+        for name, (position, end) in places.items():
+            if position >= end:
+                continue
+            before, since = stood.get(name, (position, now))
+            if before != position:
+                since = now
+            if now - since >= self._stall_seconds:
+                raise Stalled(
+                    f"{end - position} records wait in {name} and none was read for"
+                    f" {now - since:.0f} s"
+                )
+            self._stood[name] = position, since
+
+
+class Watch(Protocol):
+    """Returns never; raises Stalled."""
+
+    async def watch(self) -> None: ...
+
+
+class Watches:
+    """Several watches as one: the first that raises ends it."""
+
+    def __init__(self, *watches: Watch) -> None:
+        self._watches = watches
+
+    async def watch(self) -> None:
+        """Return never; raise Stalled."""
+        try:
+            async with asyncio.TaskGroup() as watching:
+                for one in self._watches:
+                    watching.create_task(one.watch())
+        except* Stalled as found:
+            raise found.exceptions[0] from None
 
 
 class LoopGuard:

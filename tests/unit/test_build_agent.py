@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from faust.types import TP
+from structlog.testing import capture_logs
 
+from context_engine.errors import Unavailable
 from events.producer import RecordTooLarge
 from events.records import OutgoingRecord, Position, RawMessage
 from workers.build_agent import BuildAgent, Outcome
@@ -146,6 +148,21 @@ async def test_an_unexpected_error_is_reported_and_never_acked(
         await settle(broker, agent)
         assert agent.failure is error
         assert broker.acked == [1]
+
+
+async def test_a_broker_that_is_away_is_told_by_name(broker: Broker) -> None:
+    """Every request in flight fails with it: one line each, without a traceback."""
+
+    async def fails(_: RawMessage) -> Outcome:
+        raise Unavailable("broker", "no acknowledgement")
+
+    agent = BuildAgent(fails, broker)
+    with capture_logs() as logs:
+        async with running(broker, agent):
+            broker.deliver(1)
+            await asyncio.wait_for(agent.failed.wait(), 5)
+    assert [line.get("reason") for line in logs] == ["broker: no acknowledgement"]
+    assert "exc_info" not in logs[0]
 
 
 async def test_a_refused_record_is_replaced_once(broker: Broker) -> None:
