@@ -14,7 +14,8 @@ import yaml
 from context_engine.settings import Settings
 from tests.support.documents import ROOT
 from workers.cli.main import app
-from workers.health import Health, _app
+from workers.health import Health
+from workers.health_server import _app
 from workers.invalidate import LEAVE_SECONDS
 from workers.supervisor import STOP_SECONDS, WORKERS
 
