@@ -180,7 +180,6 @@ def own_env(stack: LocalStack, database_url: str) -> dict[str, str]:
         "CONTEXT_INVALIDATION_GROUP": f"{name}.invalidation",
         # Everything here is one workspace: what it may have of a worker is a test of its own.
         "CONTEXT_WORKSPACE_BUILDS": "256",
-        "CONTEXT_WORKSPACE_WAITING": "4096",
     }
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(600)
 BACK_SECONDS = 30.0
 """Until all is answered again, once nothing is broken any more."""
 LOCKED_SECONDS = 60.0
-RETRYABLE = {"unavailable"}
+RETRYABLE = {"unavailable", "rate_limited"}
 
 
 def _judge(run: Run) -> None:

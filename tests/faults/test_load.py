@@ -134,19 +134,12 @@ async def _ask(run: Run, options: dict[str, int]) -> None:
     await run.traffic.request(fresh=True, **options)
 
 
-@pytest.mark.skipif(
-    "workspace_builds" not in Settings.model_fields,
-    reason="no setting bounds what one workspace may have of a worker",
-)
 async def test_one_workspace_at_twice_the_rate(scene: Scene) -> None:
     """Above its limit it is refused at once, to be tried again; the others hardly notice."""
     for one in scene.of("build"):
         await scene.dismiss(one)
-    defaults = {
-        f"CONTEXT_{name.upper()}": str(Settings.model_fields[name].default)
-        for name in ("workspace_builds", "workspace_waiting")
-    }
-    one = await scene.hire("build", defaults)
+    builds = Settings.model_fields["workspace_builds"].default
+    one = await scene.hire("build", {"CONTEXT_WORKSPACE_BUILDS": str(builds)})
     async with faults(
         scene, "one workspace offers twice what a worker builds", requests=0, changes=0, writes=0
     ) as run:
