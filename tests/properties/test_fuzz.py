@@ -37,7 +37,7 @@ from events.topics import DEAD_LETTER_ROOM, MIB, Topics
 from tests.support.facts import field, link
 from tests.support.garbled import Garbler
 from workers import change_reader
-from workers.build import BuildHandler
+from workers.build_handler import BuildHandler
 
 LONG = os.environ.get("AREA") == "fuzz"
 INPUTS = int(os.environ.get("FUZZ_INPUTS") or (1_000_000 if LONG else 6_000))

@@ -14,7 +14,7 @@ import yaml
 from context_engine.looking import Past
 from context_engine.models.context import Source
 from tests.support.documents import ROOT
-from workers.build import Fault
+from workers.build_handler import Fault
 from workers.metrics import FAMILIES, Family, Metrics
 from workers.metrics.families import ALL
 from workers.reference.errors import codes

@@ -23,7 +23,7 @@ from events.producer import RecordTooLarge, UnknownPartition
 from events.records import Headers, OutgoingRecord, RawMessage
 from events.topics import Topics
 from tests.support.schemas import validate_message
-from workers.build import BuildHandler
+from workers.build_handler import BuildHandler
 
 pytestmark = pytest.mark.unit
 

@@ -17,7 +17,7 @@ from events.messages import BuildFailed, ready_bytes
 from events.producer import RecordTooLarge
 from events.records import OutgoingRecord, Position, RawMessage
 from tests.support.scraped import Scraped
-from workers.build import Fault
+from workers.build_handler import Fault
 from workers.metrics import FAMILIES, Metrics, exporter, families
 from workers.metrics.around import counted, measured, outcome_of
 

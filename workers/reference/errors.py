@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from context_engine.errors import ContextEngineError, Rejected
 from events.answers import RequestFailed
 from events.tail import Missed
-from workers.build import Fault
+from workers.build_handler import Fault
 from workers.cli.guard import CANNOT_WRITE
 from workers.cli.shared import Exit
 from workers.process import ExitCode
