@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -248,6 +248,10 @@ def people() -> st.SearchStrategy[Person]:
 
 
 @given(raw=predicates(), who=people())
+@example(  # a list that equals what a lookup says once each
+    raw={"cmp": {"ref": "field:f", "op": "eq", "operand": {"attr": LOOKUPS[1].model_dump()}}},
+    who=Person("u1", None, (), "UTC", MOMENTS[0]),
+)
 @settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_sql_and_the_interpreter_agree(house: House, raw: Any, who: Person) -> None:
     """Every operator over every value, days around midnights, lookups, linked rows, in groups;

@@ -5,6 +5,7 @@ It takes predicates as they are written, operands and all. Numbers of cells are 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -132,14 +133,16 @@ class World:
         raise AssertionError(operand)
 
     def values(self, lookup: p.AttrLookup, who: Person) -> list[Any]:
-        """What rows that name the user say of them."""
+        """What rows that name the user say of them: each value once, in the order of their JSON."""
         said = [
             row.cells.get(lookup.value_field)
             for row in self.rows.values()
             if row.table == lookup.table and not row.deleted
             and any(names(key, who) for key in listed(row.cells.get(lookup.key_field)))
         ]  # fmt: skip
-        return [item for value in said for item in listed(value) if item is not None]
+        items = (item for value in said for item in listed(value) if item is not None)
+        distinct = {spelled(item): item for item in items}
+        return [distinct[text] for text in sorted(distinct)]
 
 
 def names(key: Any, who: Person) -> bool:
@@ -153,6 +156,19 @@ def addresses(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return "".join(c.lower() if c.isascii() else c for c in value.strip(" \t\n\v\f\r"))
+
+
+def spelled(value: Any) -> str:
+    """As JSON; numbers with the digits that they were written with."""
+    match value:
+        case bool() | str() | None:
+            return json.dumps(value, ensure_ascii=False)
+        case list():
+            return f"[{', '.join(map(spelled, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{spelled(k)}: {spelled(v)}' for k, v in value.items())}}}"
+        case _:
+            return str(value)
 
 
 def listed(value: Any) -> list[Any]:

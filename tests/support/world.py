@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -148,9 +149,15 @@ class World:
             t.participants,
             *({"conversation_id": id, "user_id": u, "workspace_id": "w"} for u in users),
         )
+        now = datetime.now(UTC)
         said = (
-            _message(id, n + 1, text, author=users[n % len(users)]) for n, text in enumerate(texts)
-        )
+            # Each at a time of its own, though one statement writes them.
+            _message(
+                id, n + 1, text, author=users[n % len(users)],
+                created_at=now - timedelta(milliseconds=messages - n),
+            )
+            for n, text in enumerate(texts)
+        )  # fmt: skip
         await self.add(t.messages, *said)
 
     async def say(self, conversation: str, position: int, text: str, **more: Any) -> None:
