@@ -79,6 +79,8 @@ class ContextEngine:
         begun before `until`, by `time.monotonic()`.
         """
         arrived, ids, bypass = time.monotonic(), (request_id, trace_id), False
+        if self._turns is not None:
+            self._turns.asked(request.workspace_id)
         flight = self._joined(request, options, ids, bypass, until)
         if flight.read_at is not None and await self.liveness.proven() is None:
             # What is proven only later may answer who arrives later: this request is built for.

@@ -28,6 +28,9 @@ LEAD_MS: Final = 2_000
 
 Answer = TypeVar("Answer")
 
+WOKEN_AT_ONCE = 8
+"""Requests that go on in one turn of the loop when their flight has landed."""
+
 
 def pauses() -> Iterator[float]:
     """Seconds between looks while another process leads."""
@@ -84,10 +87,14 @@ class Flight(Generic[Answer]):
             raise
 
     def landed(self) -> None:
-        """Wakes those who wait."""
-        for waiter in self._waiters:
+        """Wakes those who wait, a few in each turn of the loop: what each does next takes time,
+        and a herd that woke at once would hold up everybody else for the sum of it."""
+        here, self._waiters = self._waiters[:WOKEN_AT_ONCE], self._waiters[WOKEN_AT_ONCE:]
+        for waiter in here:
             if not waiter.done():
                 waiter.set_result(None)
+        if self._waiters:
+            asyncio.get_running_loop().call_soon(self.landed)
 
     def answer(self) -> Answer:
         """What came of it, once it has ended. Raises what it raised."""

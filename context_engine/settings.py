@@ -131,9 +131,10 @@ class Settings(BaseSettings):
     workspace_builds: int = Field(2, ge=1, le=256)
     """Builds of one workspace at once in one worker, hits not counted; more wait for their turn, up
     to half of `CONTEXT_MAX_IN_FLIGHT`, and what comes beyond is answered `rate_limited` at once. So
-    that one that asks for more than can be built does not starve the others: two keep a worker
-    busy, and each more makes everybody else's builds slower. With one workspace only, or builds
-    that mostly wait for the database, more are faster."""
+    that one that asks for more than can be built does not starve the others; while others ask, it
+    is built for one at a time, with rests. Two keep a worker busy, and each more makes everybody
+    else's builds slower. With one workspace only, or builds that mostly wait for the database, more
+    are faster."""
     database_pool_size: int = Field(16, ge=1, le=256)
     """Connections of one process."""
     redis_timeout_seconds: float = Field(1.0, gt=0)

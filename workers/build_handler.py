@@ -21,6 +21,7 @@ from context_engine.errors import (
     ContextEngineError,
     Expired,
     InvalidRequest,
+    RateLimited,
     ReplyRefused,
 )
 from context_engine.models import invalid
@@ -62,7 +63,9 @@ class BuildHandler:
         except InvalidRequest as error:
             return self._refused(raw, error, request.request_id)
         except ContextEngineError as error:
-            log.info("request failed", code=error.code, retryable=error.retryable)
+            # Who is turned away by the hundred is counted (`/metrics`); a line for each costs more.
+            say = log.debug if isinstance(error, RateLimited) else log.info
+            say("request failed", code=error.code, retryable=error.retryable)
             return [self._failed(raw, error, request.request_id)]
         except Exception as error:
             log.exception("request met a fault", offset=raw.offset, partition=raw.partition)

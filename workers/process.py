@@ -4,6 +4,7 @@ take a second of every start."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Callable, Coroutine
 from enum import IntEnum
@@ -39,3 +40,10 @@ def run(main: Coroutine[Any, Any, int]) -> int:
     except Unavailable as error:
         print(f"cannot start: {error.message}", file=sys.stderr, flush=True)
         return ExitCode.UNAVAILABLE
+
+
+def settle() -> None:
+    """What a process has loaded by the time that it is ready stays to its end: the collector need
+    not go through it again. Each of its full rounds would stop the loop for 50 to 90 ms."""
+    gc.collect()
+    gc.freeze()

@@ -57,6 +57,8 @@ async def noisy(house: BenchHouse) -> list[Measure]:
         await load.flood(COLD // 4, _cold)
         cold = (await load.flood(COLD, _cold, in_flight=32)).per_second
         offered = min(2 * cold, hot / 2)
+        # A flood of its own for what only warms up under one: the broker, the client, this worker.
+        await _spell(load, cold * SHARE, offered)
         alone = await _spell(load, cold * SHARE, 0)
         beside = await _spell(load, cold * SHARE, offered)
     turned = beside.flood.refused / (len(beside.flood.seconds) + beside.flood.refused)

@@ -41,8 +41,9 @@ async def test_a_request_is_answered_and_answered_again_from_the_cache(
 
 
 async def test_many_at_once_each_get_their_own(client: ContextClient) -> None:
-    """120 requests of two users in flight together: of a workspace no worker lets more wait."""
-    users = ["ana", "bob"] * 60
+    """300 requests of two users in flight together, for a few builds: more than may wait for
+    builds of their own, none is turned away."""
+    users = ["ana", "bob"] * 150
     answers = await asyncio.gather(
         *(client.request(where(user, message=f"m{n % 7}")) for n, user in enumerate(users))
     )

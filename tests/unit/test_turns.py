@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from context_engine.errors import RateLimited
-from context_engine.turns import Turns
+from context_engine.turns import HERD_BUILDS, Turns
 
 pytestmark = pytest.mark.unit
 
@@ -49,9 +49,10 @@ async def test_a_workspace_has_its_share_and_others_theirs() -> None:
 
 
 async def test_who_shares_a_build_holds_a_seat_too() -> None:
-    """Where builds wait for their turn, each that waits for one counts: the next is refused."""
-    turns, running, waits = Turns(at_once=1, most=5), Build(), Build(waiting=3)
-    tasks = await begun(turns, "w", running, waits)
+    """Where many builds are under way, each that waits for one counts: the next is refused."""
+    turns, running, waits = Turns(at_once=1, most=20), Build(), Build(waiting=3)
+    others = [Build() for _ in range(HERD_BUILDS - 1)]
+    tasks = await begun(turns, "w", running, waits, *others)
     turns.board("w", waits)
     waits.waiting += 1
     for refused in (running, waits):
@@ -60,18 +61,45 @@ async def test_who_shares_a_build_holds_a_seat_too() -> None:
     with pytest.raises(RateLimited):
         await Build().run(turns, "w")
     turns.board("another", waits)
-    for build in (running, waits):
+    for build in (running, waits, *others):
         build.end.set()
     await asyncio.gather(*tasks)
 
 
-async def test_a_herd_for_one_build_is_let_in() -> None:
-    """A thousand that wait for what runs already hold nobody up for long."""
-    turns, build = Turns(at_once=1, most=2), Build(waiting=1_000)
-    (task,) = await begun(turns, "w", build)
-    turns.board("w", build)
-    build.end.set()
-    await task
+@pytest.mark.parametrize("builds", [1, 14])
+async def test_a_herd_for_a_few_builds_is_let_in(builds: int) -> None:
+    """However many wait for what runs already, or soon will, they hold nobody up for long."""
+    turns, few = Turns(at_once=1, most=100), [Build() for _ in range(builds)]
+    tasks = await begun(turns, "w", *few)
+    for build in few:
+        build.waiting = 1_000
+        turns.board("w", build)
+        build.end.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_who_asks_for_much_beside_others_is_built_for_one_at_a_time() -> None:
+    """Alone it has what its worker may do at once; with company it rests after each build, and
+    all the same each of its builds has its turn."""
+    turns = Turns(at_once=2, most=4)
+    turns.asked("noisy")
+    alone = [Build(), Build()]
+    tasks = await begun(turns, "noisy", *alone)
+    assert [build.running for build in alone] == [True, True]
+    turns.asked("quiet")
+    beside, quiet = [Build(), Build()], Build()
+    tasks += await begun(turns, "noisy", *beside)
+    tasks += await begun(turns, "quiet", quiet)
+    for build in alone:
+        build.end.set()
+    await asyncio.gather(*tasks[:2])
+    await asyncio.sleep(0)
+    assert sum(build.running for build in beside) == 1
+    assert quiet.running
+    for build in (*beside, quiet):
+        build.end.set()
+    await asyncio.gather(*tasks)
+    assert all(build.running for build in beside)
 
 
 async def test_nothing_is_kept_of_a_workspace_without_builds() -> None:

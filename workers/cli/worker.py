@@ -39,8 +39,14 @@ class Run(Protocol):
 
 
 def say_ready(name: str) -> Callable[[], None]:
-    """Prints the line that a supervisor or a test waits for."""
-    return lambda: console.print(f"{name} ready", highlight=False)
+    """Settles the process and prints the line that a supervisor or a test waits for."""
+    from workers.process import settle
+
+    def ready() -> None:
+        settle()
+        console.print(f"{name} ready", highlight=False)
+
+    return ready
 
 
 async def until_signalled(run: Run, settings: Settings, name: str) -> int:
