@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError
 
 from context_engine.ports import Place
 from events.away import away, reason
-from events.closing import stop_consumer
+from events.closing import CLOSE_SECONDS, start_consumer, stop_consumer
 from events.consumer import FETCH_MAX_WAIT_MS, FRAMING_BYTES
 from events.header_names import accept_any_header_name
 from events.partitions import partitions_of
@@ -23,7 +23,6 @@ ASK_SECONDS = 15.0
 """How long a broker may take for one look."""
 READ_SECONDS = 2.0
 """How long reading the oldest records may take; then their age stays unknown."""
-CLOSE_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +64,7 @@ class Backlog:
 
     async def __aenter__(self) -> Self:
         """Connects. Raises `Unavailable`."""
-        try:
-            async with asyncio.timeout(ASK_SECONDS):
-                await self._client.start()
-        except BaseException as error:
-            await stop_consumer(self._client, CLOSE_SECONDS)
-            if not isinstance(error, (KafkaError, TimeoutError, OSError)):
-                raise
-            raise away(self._bootstrap, f"does not answer ({reason(error)})") from error
+        await start_consumer(self._client, self._bootstrap, ASK_SECONDS)
         return self
 
     async def __aexit__(

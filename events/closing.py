@@ -1,4 +1,4 @@
-"""Stopping aiokafka's clients within a bound, and whole, whatever the broker does."""
+"""Starting and stopping aiokafka's clients within a bound, and whole, whatever the broker does."""
 
 from __future__ import annotations
 
@@ -8,12 +8,28 @@ from itertools import chain
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaConnectionError, KafkaError
+
+from events.away import away, reason
 
 log = logging.getLogger(__name__)
 
 STOP_SECONDS = 8.0
+CLOSE_SECONDS = 3.0
+"""For a consumer outside any group, which has nobody to tell."""
 ABANDON_SECONDS = 2.0
+
+
+async def start_consumer(client: AIOKafkaConsumer, bootstrap: str, seconds: float) -> None:
+    """Connects; one that could not is closed. Raises `Unavailable` after `seconds` at most."""
+    try:
+        async with asyncio.timeout(seconds):
+            await client.start()
+    except BaseException as error:
+        await stop_consumer(client, CLOSE_SECONDS)
+        if not isinstance(error, (KafkaError, TimeoutError, OSError)):
+            raise
+        raise away(bootstrap, f"does not answer ({reason(error)})") from error
 
 
 async def stop_consumer(client: AIOKafkaConsumer, seconds: float | None = None) -> None:

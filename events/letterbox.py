@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 
 from context_engine.errors import Unavailable
 from events.away import away, reason
-from events.closing import stop_consumer
+from events.closing import CLOSE_SECONDS, start_consumer, stop_consumer
 from events.consumer import FETCH_MAX_WAIT_MS, FRAMING_BYTES, raw_message
 from events.header_names import accept_any_header_name
 from events.partitions import partitions_of
@@ -22,7 +22,6 @@ from events.topics import Topic
 ASK_SECONDS = 15.0
 SILENT_SECONDS = 15.0
 """How long nothing may come while there is something to come."""
-CLOSE_SECONDS = 3.0
 BATCH = 200
 FETCH_BYTES = 8 * 1024 * 1024
 """What one answer of the broker holds at most, or one message where that is larger."""
@@ -50,14 +49,7 @@ class Letterbox:
 
     async def __aenter__(self) -> Self:
         """Connects. Raises `Unavailable`."""
-        try:
-            async with asyncio.timeout(ASK_SECONDS):
-                await self._client.start()
-        except BaseException as error:
-            await stop_consumer(self._client, CLOSE_SECONDS)
-            if not isinstance(error, (KafkaError, TimeoutError, OSError)):
-                raise
-            raise away(self._bootstrap, f"does not answer ({reason(error)})") from error
+        await start_consumer(self._client, self._bootstrap, ASK_SECONDS)
         return self
 
     async def __aexit__(

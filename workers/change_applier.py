@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import uuid4
@@ -112,6 +112,10 @@ class ChangeApplier:
             await asyncio.gather(*map(self._producer.send, await self._buried(poison)))
         if changes or poisons:
             log.info("changes applied", changes=len(changes), unreadable=len(poisons))
+
+    async def leave(self, finished: Mapping[tuple[str, int], int]) -> None:
+        """At a clean stop: all below these offsets, by topic and partition, is committed."""
+        await self._prover.leave(finished)
 
     def _changed(self, raw: RawMessage, applied: Applied) -> OutgoingRecord:
         change = applied.change

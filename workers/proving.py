@@ -8,6 +8,7 @@ again, as far back as an entry may live, and only what comes after that proves a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
@@ -64,6 +65,8 @@ class Prover:
         self._unsettled: frozenset[Reign] = frozenset()
         """Reigns of which it was told that they are not settled."""
         self._revocations = 0
+        self._proved: dict[Place, Beat] = {}
+        """The last of each partition that this member proved."""
         self._batch: Sequence[RawMessage] = ()
         self._sent_back: set[Place] = set()
         """Partitions that are to be read again, of which this batch proves nothing more."""
@@ -76,6 +79,7 @@ class Prover:
             self._under.clear()
             self._began.clear()
             self._marked.clear()
+            self._proved.clear()
         if batch is not self._batch:  # else it is applied again, and nothing else was read since
             self._batch = batch
             self._sent_back.clear()
@@ -117,6 +121,24 @@ class Prover:
                 self._begin_anew(place, reigns)
         beats = [_beat(p, raw, beat) for p, (raw, beat) in told.items() if p not in self._sent_back]
         await self._store.renew(beats, keys.VOCABULARY)
+        self._proved.update((beat.place, beat) for beat in beats)
+
+    async def leave(self, finished: Mapping[tuple[str, int], int]) -> None:
+        """Of a clean stop: all below these offsets is applied, told and committed. What lies behind
+        the last heartbeats need not be read again by the next member. Raises `Unavailable`."""
+        if self._source.revocations != self._revocations:
+            return  # nobody knows any more whose they are
+        beats = [
+            replace(beat, offset=finished[beat.place.topic, beat.place.partition])
+            for beat in self._proved.values()
+            if finished.get((beat.place.topic, beat.place.partition), 0) > beat.offset
+            and self._applied_under(beat.place, beat.pulse.reigns)
+        ]
+        if not beats:
+            return
+        reigns = (await self._store.pulse()).reigns
+        stand = [beat for beat in beats if beat.pulse.reigns == reigns]
+        await self._store.renew(stand, keys.VOCABULARY)
 
     async def _database_known(self, told: Collection[Heard], pulse: Pulse) -> bool:
         """Whether all in the store is of the database's timeline, by the latest heartbeat; where
@@ -150,6 +172,7 @@ class Prover:
         self._sent_back.add(place)
         self._began.pop(place, None)
         self._marked.pop(place, None)
+        self._proved.pop(place, None)
 
     async def _inherit(self, places: Sequence[Place], reigns: frozenset[Reign]) -> None:
         """What the members before this one proved of `places`, if the store still has it.

@@ -23,7 +23,8 @@ from events.topics import Topics
 from tests.bench.house import BenchHouse
 from tests.bench.report import Goal, Measure
 from workers.backoff import Patience
-from workers.invalidate import ChangeApplier, Consumption
+from workers.change_applier import ChangeApplier
+from workers.consumption import Consumption
 from workers.proving import Prover
 
 CHANGES = 100

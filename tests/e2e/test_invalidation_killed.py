@@ -22,7 +22,8 @@ from events.consumer import Consumer
 from events.producer import Producer
 from events.records import OutgoingRecord, Position, RawMessage
 from tests.support.line import Line, buried, scope
-from workers.invalidate import ChangeApplier, next_offsets
+from workers.change_applier import ChangeApplier
+from workers.consumption import next_offsets
 from workers.proving import Prover
 from workers.runner import ExitCode
 

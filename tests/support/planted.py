@@ -23,8 +23,8 @@ from events.records import RawMessage
 from tests.support.barriers import HeldCache, HeldOutbox
 from tests.support.kept import BOB
 from tests.support.pipe import Pipe
+from workers.consumption import Consumption, next_offsets
 from workers.heartbeat import Heart
-from workers.invalidate import Consumption, next_offsets
 from workers.proving import Prover
 
 Fault = Callable[[pytest.MonkeyPatch], None]

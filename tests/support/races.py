@@ -32,8 +32,9 @@ from tests.support.kept import ANA, BOB, furnish
 from tests.support.pipe import Pipe
 from tests.support.world import SECRET
 from workers.backoff import Patience
+from workers.change_applier import ChangeApplier
+from workers.consumption import Consumption, next_offsets
 from workers.heartbeat import Heart
-from workers.invalidate import ChangeApplier, Consumption, next_offsets
 from workers.proving import Prover
 from workers.relay import Relay, relay
 

@@ -24,11 +24,11 @@ from events.messages import ContextEvicted, Heartbeat
 from events.records import OutgoingRecord, Position, RawMessage
 from events.topics import Topics
 from tests.support.echo import agent_context
-from workers import invalidate
 from workers.backoff import Patience, reach
-from workers.change_applier import AT_ONCE
+from workers.change_applier import AT_ONCE, ChangeApplier
 from workers.change_reader import Poison, read
-from workers.invalidate import ChangeApplier, Consumption, next_offsets, watched
+from workers.consumption import Consumption, next_offsets
+from workers.invalidate import watched
 from workers.proving import Prover
 from workers.runner import ExitCode
 from workers.watchdog import Watchdog
@@ -255,7 +255,7 @@ async def test_no_mark_waits_for_what_is_done_behind_it(step: str) -> None:
 
 async def test_so_much_is_marked_ahead_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is marked and not finished is held in memory."""
-    monkeypatch.setattr(invalidate, "MOST_AHEAD", 3)
+    monkeypatch.setattr("workers.consumption.MOST_AHEAD", 3)
     steps, held = Steps([[message(offset=n)] for n in range(20)]), asyncio.Event()
     original = steps.send
 
@@ -277,8 +277,8 @@ async def test_so_much_is_marked_ahead_and_no_more(monkeypatch: pytest.MonkeyPat
 async def test_much_that_is_marked_is_finished_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all is slow, the position moves and the watchdog sees it, and there is room for more
     marks as soon as a part is done; told to stop, it leaves the rest to the next member."""
-    monkeypatch.setattr(invalidate, "MOST_AHEAD", 9)
-    monkeypatch.setattr(invalidate, "FINISHED_AT_ONCE", 2)
+    monkeypatch.setattr("workers.consumption.MOST_AHEAD", 9)
+    monkeypatch.setattr("workers.consumption.FINISHED_AT_ONCE", 2)
     steps, turns = Steps([[message(offset=n)] for n in range(20)]), asyncio.Semaphore(0)
     original = steps.commit
 
@@ -302,7 +302,7 @@ async def test_much_that_is_marked_is_finished_in_parts(monkeypatch: pytest.Monk
 
 
 async def test_what_is_held_of_large_records_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(invalidate, "MOST_BYTES_AHEAD", 1_500)
+    monkeypatch.setattr("workers.consumption.MOST_BYTES_AHEAD", 1_500)
     large = [[message(value=b" " * 1_000, offset=n)] for n in range(5)]
     steps, held = Steps(large), asyncio.Event()
     original = steps.send
@@ -345,10 +345,12 @@ async def test_what_stood_before_a_heartbeat_is_proven_once_it_is_marked() -> No
     ]
     await consumption(steps, cache=cache).run(steps.stop)
     assert steps.done[:3] == ["poll", "mark", "rewind"]  # nobody proved this partition before
-    assert proven[-1][-1] == "mark"
+    *_, heard, left = proven
+    assert heard[-1] == "mark"
+    assert left[-1] == "commit"  # its leave: what is finished need not be read again
     [proof] = (await cache.liveness.proofs([Place(TOPIC, 0)])).each
     assert proof is not None
-    assert (proof.applied, proof.left_ms > 0) == (3, True)
+    assert (proof.applied, proof.left_ms > 0) == (4, True)
     assert steps.committed[-1] == {(TOPIC, 0): 4}
 
 

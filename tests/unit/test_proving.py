@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+import pytest
+
 from context_engine import keys
 from context_engine.adapters.memory import MemoryCache
 from context_engine.ports import Beat, Place, Pulse, Reign
@@ -289,3 +291,44 @@ async def test_who_goes_on_where_the_proof_ended_reads_nothing_again() -> None:
     await bench.applied([await bench.heard(6)])
     assert bench.reader.sought == []
     assert await bench.live()
+
+
+async def test_what_a_member_finished_before_it_left_is_not_read_again() -> None:
+    """The changes behind its last heartbeat: the next member goes on after them. The proof lasts no
+    longer for that."""
+    bench = Bench()
+    await bench.proven_before()
+    await bench.applied([await bench.heard(6)], (change(6), bench.cache.reign))
+    found = await bench.cache.liveness.proofs([Place(TOPIC, 0)])
+    bench.prover.note([change(7), change(8)], [(change(8), bench.cache.reign)])
+    await bench.prover.leave({(TOPIC, 0): 9})
+    after = await bench.cache.liveness.proofs([Place(TOPIC, 0)])
+    assert found.each[0] is not None
+    assert after.each[0] is not None
+    assert after.each[0].applied == 9
+    assert after.each[0].left_ms <= found.each[0].left_ms
+    successor = Bench(cache=bench.cache)
+    await successor.applied([await successor.heard(9)])
+    assert successor.reader.sought == []
+    assert await successor.live()
+
+
+@pytest.mark.parametrize("why", ["another reign", "taken away", "sent back", "nothing proven"])
+async def test_what_may_have_been_marked_elsewhere_is_read_again(why: str) -> None:
+    """A member that leaves vouches for nothing that another server may have taken, nor for a
+    partition that another member may have had."""
+    bench = Bench()
+    await bench.proven_before()
+    if why != "nothing proven":
+        await bench.applied([await bench.heard(6)])
+    marked_by = Reign("f" * 80) if why == "another reign" else bench.cache.reign
+    bench.prover.note([change(7)], [(change(7), marked_by)])
+    if why == "taken away":
+        bench.reader.revocations += 1
+    if why == "sent back":
+        bench.cache.reign = Reign("its successor")
+        await bench.applied([await bench.heard(8)])
+    await bench.prover.leave({(TOPIC, 0): 8})
+    found = await bench.cache.liveness.proofs([Place(TOPIC, 0)])
+    assert found.each[0] is not None
+    assert found.each[0].applied <= 7

@@ -20,7 +20,7 @@ for beat = 1, #KEYS - 1 do
     redis.call('HSET', KEYS[1], ARGV[arg], proof, ARGV[arg] .. '@', math.max(until_then, ends))
     local standing = redis.pcall('GET', name)
     local ours = type(standing) == 'string' and string.find(standing, server, 1, true)
-    if ends > now and not (ours and ends <= redis.call('PEXPIRETIME', name)) then
+    if ends > now and not (ours and ends < redis.call('PEXPIRETIME', name)) then
       redis.call('SET', name, proof, 'PXAT', ends)
     end
   end

@@ -79,6 +79,19 @@ async def test_an_older_beat_shortens_nothing(store: Store) -> None:
     assert found.left_ms > 1_000
 
 
+async def test_the_same_beat_may_say_that_more_is_applied(store: Store) -> None:
+    """Who leaves in order knows more than its last beat did; the proof ends when it would have."""
+    pulse = await store.liveness.pulse()
+    await store.liveness.renew([beat(pulse, offset=9)], "1")
+    before = await proof(store)
+    await store.liveness.renew([beat(pulse, offset=12)], "1")
+    after = await proof(store)
+    assert before is not None
+    assert after is not None
+    assert after.applied == 12
+    assert after.left_ms <= before.left_ms
+
+
 async def test_a_store_that_was_emptied_has_no_proofs(store: Store) -> None:
     await store.liveness.renew([beat(await store.liveness.pulse())], "1")
     await store.flush()

@@ -17,7 +17,8 @@ from events.consumer import Consumer
 from tests.support.barriers import Barriers, HeldCache, Point
 from tests.support.line import Line, line_of, scope
 from workers.backoff import Patience
-from workers.invalidate import ChangeApplier, Consumption
+from workers.change_applier import ChangeApplier
+from workers.consumption import Consumption
 from workers.localstack import LocalStack
 from workers.proving import Prover
 

@@ -41,9 +41,10 @@ from tests.properties.freshness.ways import CLOCK, Cache, Outbox, Proving, Rows,
 from tests.properties.freshness.workspace import Place
 from tests.support.pipe import Offsets, Pipe
 from tests.support.world import SECRET
+from workers.change_applier import ChangeApplier
 from workers.change_reader import Poison, read
+from workers.consumption import next_offsets
 from workers.heartbeat import Heart
-from workers.invalidate import ChangeApplier, next_offsets
 from workers.proving import Prover
 from workers.relay import Relay
 

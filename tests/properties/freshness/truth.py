@@ -128,15 +128,13 @@ class Truth:
         """Raises `Stale`. What was read in two parts is judged section by section."""
         if self._fresh(place, owed, lambda one: one.hash, said.hash):
             return
-        if said.sections:
-            old = [n for n in said.sections if not self._section_is_fresh(place, owed, said, n)]
-        if not said.sections or old:
-            what = ", ".join(old) if said.sections else REFUSED
+        old = [n for n in said.sections if not self._section_is_fresh(place, owed, said, n)]
+        if old or not said.sections:
+            what = ", ".join(old) or REFUSED
             raise Stale(
                 f"{place.name}: {what} is of no state since {sorted(owed)} of {self.now}\n"
                 f"{[[s.hash[:8] for s in state[place.name]] for state in self._states]},"
-                f" said {said.hash[:8]}\n"
-                + "\n".join(f"{n}: {said.sections[n]}" for n in old[:3] if said.sections)
+                f" said {said.hash[:8]}\n" + "\n".join(f"{n}: {said.sections[n]}" for n in old[:3])
             )
 
     def _section_is_fresh(self, place: Place, owed: frozenset[int], said: Said, name: str) -> bool:
