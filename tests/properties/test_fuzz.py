@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 from typing import Any, cast
@@ -28,6 +29,7 @@ from context_engine.settings import Settings
 from context_engine.view_filters import EVERY_ROW, Sight
 from events import answers, examples, messages
 from events.dead_letters import dead_letter
+from events.letters import letter_of, place_of
 from events.messages import ContextEvicted, Heartbeat
 from events.producer import record_bytes
 from events.records import RawMessage
@@ -100,7 +102,8 @@ class Engine:
         return Answer("c1", "h1", "build", b"{}")
 
 
-HANDLER = BuildHandler(cast("ContextEngine", Engine()), Topics.of(SETTINGS), SETTINGS)
+TOPICS = Topics.of(SETTINGS)
+HANDLER = BuildHandler(cast("ContextEngine", Engine()), TOPICS, SETTINGS)
 
 
 def _message(
@@ -160,6 +163,27 @@ def _reply(garbler: Garbler, rng: Random) -> str:
     return "context"
 
 
+def _letter(garbler: Garbler, rng: Random) -> str:
+    """What lists and replays dead letters makes of one, and of where somebody says that it lies."""
+    good = rng.choice(CHANGES)
+    raw = _message(
+        garbler, rng, messages.type_of(good["type"]) if "type" in good else "", good, CHANGES
+    )
+    buried = dead_letter(raw, InvalidRequest("cannot be read", field="data"), "group")
+    headers = dict(buried.headers)
+    for name in rng.sample(sorted(headers), rng.choice((0, 1, 3))):
+        headers[name] = rng.choice((None, b"", b"\xff" * 9, b"8", (2**63).to_bytes(8), b"9" * 40))
+    letter = letter_of(replace(raw, headers=tuple(headers.items()), topic=TOPICS.buried()[0].name))
+    assert letter.replays >= 0
+    assert all(letter.workspace_ids)
+    place = f"{letter.place.topic}/{letter.place.partition}/{letter.place.offset}"
+    try:
+        place_of(garbler.text(place, (place,)).decode(errors="replace").strip('"'), TOPICS)
+    except InvalidRequest:
+        return "no place"
+    return "its place"
+
+
 def _token(garbler: Garbler, rng: Random) -> str:
     good = ("mark:w:e:r:1", "topic:domain.membership:0:7", "unmarked:o", "mark:a%3Ab:e:r:1")
     text = garbler.text(rng.choice(good), good).decode(errors="replace")
@@ -207,6 +231,7 @@ READERS: dict[str, Callable[[Garbler, Random], str]] = {
     "request": _request,
     "change": _change,
     "reply": _reply,
+    "letter": _letter,
     "token": _token,
     "policy": _policy,
     "filter": _filter,
