@@ -93,6 +93,8 @@ class Relay:
             data=row.payload,
             time=row.written_at,
         )
+        if not tracing.on() and row.trace:  # whoever looks at spans goes on with it
+            headers += tuple((name, text.encode()) for name, text in row.trace.items())
         record = OutgoingRecord(
             topic=self._topics.change(row.kind).name,
             key=row.workspace_id.encode(),

@@ -64,15 +64,23 @@ def test_what_belongs_to_nothing_begins_no_trace() -> None:
         assert len(kept.get_finished_spans()) == 1
 
 
-def test_what_is_not_kept_has_no_parts_and_says_so_to_others() -> None:
-    """Sampled out here, it is sampled out everywhere."""
+@pytest.mark.parametrize("kind", ["internal", "consumer"])
+def test_what_is_not_kept_has_no_parts_and_says_so_to_others(kind: tracing.Kind) -> None:
+    """Sampled out here, a write is sampled out everywhere; whoever reads a reply has its own."""
     with seen_here(ALWAYS_OFF) as kept:
-        with tracing.span("outer"):
-            assert tracing.span("inner") is tracing.UNSEEN
-            flags = tracing.carrier()["traceparent"].rpartition("-")[2]
-            assert not int(flags, 16) & 1
+        with tracing.span("outer", kind):
+            with tracing.span("inner"), tracing.span("leaf", "client") as leaf:
+                leaf.say("name", 1)
+            carrier = tracing.carrier()
             assert tracing.trace_id() is None
+        with tracing.span("outer", parent=carrier):
+            assert tracing.carrier() or kind == "consumer"
+        assert not tracing.carrier()
         assert kept.get_finished_spans() == ()
+    if kind == "internal":
+        assert not int(carrier["traceparent"].rpartition("-")[2], 16) & 1
+    else:
+        assert not carrier
 
 
 def test_a_failure_is_told_by_its_kind_alone() -> None:
