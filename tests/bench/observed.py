@@ -27,7 +27,7 @@ from tests.bench.report import Goal, Measure
 from tests.support.spans import receiver
 from workers.localstack.part import free_port
 
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 REQUESTS = int(os.environ.get("BENCH_REQUESTS", "5000"))
 WARM_UP = 1_000
 SCRAPE_SECONDS = 1.0

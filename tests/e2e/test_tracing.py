@@ -13,12 +13,12 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from context_engine import bootstrap
+from context_engine.adapters.sql.services import DomainServices
 from context_engine.bootstrap import Parts
 from context_engine.models import ContextBuildInput
 from events.client import ContextClient
 from tests.support.bus import make_topics, own_names
 from tests.support.spans import Receiver, receiver, seen_here, told
-from tests.support.world import World
 from workers.house import settings_of, until_live
 from workers.localstack import LocalStack
 from workers.supervisor import WORKERS, WorkerProcess
@@ -26,10 +26,11 @@ from workers.supervisor import WORKERS, WorkerProcess
 pytestmark = [pytest.mark.timeout(120), pytest.mark.any_broker]
 
 CANARY = "zanzibar"
+ANA, WORK, TABLE = f"ana-{CANARY}", f"work-{CANARY}", f"table-{CANARY}"
 REQUEST = ContextBuildInput(
-    user_id="ana",
-    workspace_id="w",
-    table_ids=("t0",),
+    user_id=ANA,
+    workspace_id=WORK,
+    table_ids=(TABLE,),
     session_id=f"session {CANARY}",
     message=f"Where is {CANARY}?",
 )
@@ -41,6 +42,19 @@ class Running:
     client: ContextClient
     receiver: Receiver
     here: InMemorySpanExporter
+    secrets: list[bytes]
+
+
+async def furnish(services: DomainServices) -> None:
+    """A workspace in which whatever has an id or a name has the canary in it."""
+    await services.organizations.create("op", name=CANARY, id=f"org-{CANARY}")
+    await services.users.create("op", name=CANARY, email=f"{CANARY}@x.example", id=ANA)
+    await services.workspaces.create(
+        "op", name=CANARY, maker_id=ANA, organization_id=f"org-{CANARY}", id=WORK
+    )
+    await services.tables.create(
+        ANA, WORK, name=CANARY, id=TABLE, primary_id=f"field-{CANARY}", primary_name=CANARY
+    )
 
 
 @pytest.fixture
@@ -65,11 +79,12 @@ async def running(
         await asyncio.gather(*(worker.start() for worker in made))
         here = open_.enter_context(seen_here())
         parts = await open_.enter_async_context(bootstrap.parts(settings))
-        world = World(parts.database)
-        await world.furnish()
+        await furnish(parts.services)
         await until_live(settings)
         client = await open_.enter_async_context(ContextClient(settings))
-        yield Running(parts, client, collector, here)
+        secrets = (settings.database_url, settings.tag_secret)
+        known = [secret.get_secret_value().encode() for secret in secrets]
+        yield Running(parts, client, collector, here, known)
 
 
 async def test_a_request_and_a_write_are_one_trace_each(running: Running) -> None:
@@ -80,7 +95,7 @@ async def test_a_request_and_a_write_are_one_trace_each(running: Running) -> Non
         told(one) for one in running.here.get_finished_spans() if one.name == "request context"
     )
     sql = [("context-build", f"sql {name}") for name in ("facts", "tables", "snapshot")]
-    redis = [("context-build", f"redis {name}") for name in ("look", "found")]
+    redis = [("context-build", f"redis {name}") for name in ("look", "fill")]
     ends = [("context-build", "answer request"), ("context-build", "build")]
     reply = ("context-build", f"send {running.client._topics.ready.name}")
     async with asyncio.timeout(30):
@@ -94,11 +109,29 @@ async def test_a_request_and_a_write_are_one_trace_each(running: Running) -> Non
     assert kept is not None
     assert kept.trace_id == asked.trace
 
-    await running.parts.services.tables.rename("ana", "w", "t0", name=f"Table {CANARY}")
+    running.here.clear()
+    await running.parts.services.tables.rename(ANA, WORK, TABLE, name=f"Table {CANARY}")
     wrote = next(told(one) for one in running.here.get_finished_spans() if one.name == "write")
     consumer = ("mark change", "apply change", "redis evict")
     steps = [("context-relay", "relay change"), *(("context-invalidate", one) for one in consumer)]
     async with asyncio.timeout(30):
-        await running.receiver.until(*steps, trace=wrote.trace)
-    assert not any(CANARY.encode() in body for body in running.receiver.bodies)
-    assert not any(CANARY in one.to_json() for one in running.here.get_finished_spans())
+        spans = await running.receiver.until(*steps, trace=wrote.trace)
+    of = {one.name: one for one in spans}
+    above = {one.span: one for one in spans}
+    assert of["relay change"].parent == wrote.span
+    for name in ("mark change", "apply change"):
+        assert above[above[of[name].parent].parent] == of["relay change"], "by way of its `send`"
+    assert of["redis evict"].parent == of["apply change"].span
+    _tells_nothing_of_anybody(running)
+
+
+def _tells_nothing_of_anybody(running: Running) -> None:
+    """Over all that any process exported: neither ids nor names nor secrets, and no attribute that
+    could have one."""
+    written = [one.to_json().encode() for one in running.here.get_finished_spans()]
+    for body in (*running.receiver.bodies, *written):
+        assert CANARY.encode() not in body
+        assert [secret for secret in running.secrets if secret in body] == []
+    given = [one.attributes for one in running.receiver.spans]
+    assert any(given)
+    assert [values for values in given if "string_value" in str(values)] == []
