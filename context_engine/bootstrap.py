@@ -6,13 +6,15 @@ publishes starts, caches are bypassed. It needs no engine, and who marks needs n
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, get_args
 from urllib.parse import urlsplit
 
+from context_engine import tracing
 from context_engine.adapters.counted import CacheCounts, CountedCache
 from context_engine.adapters.redis import RedisCache
 from context_engine.changes import Kind
@@ -83,6 +85,7 @@ def wire(
     liveness: Liveness,
 ) -> Answering:
     """The engine over these ports; connects to nothing."""
+    from context_engine.adapters.traced import TracedDomain, TracedSnapshots
     from context_engine.builder import Builder, Limits
     from context_engine.engine import ContextEngine
     from context_engine.repository import ContextRepository, Lifetimes
@@ -98,8 +101,10 @@ def wire(
     )
     counted = CountedCache(cache)
     engine = ContextEngine(
-        domain,
-        ContextRepository(counted, snapshots, lifetimes),
+        TracedDomain(domain) if tracing.on() else domain,
+        ContextRepository(
+            seen(counted), TracedSnapshots(snapshots) if tracing.on() else snapshots, lifetimes
+        ),
         Builder(limits),
         liveness=liveness,
         bypass_builds=config.bypass_builds,
@@ -167,6 +172,15 @@ async def publishing(config: Settings | None = None) -> AsyncIterator[Publishing
             await database.dispose()
 
 
+def seen(cache: ContextCache) -> ContextCache:
+    """`cache`, each call of which is a span where this process makes any."""
+    if not tracing.on():
+        return cache
+    from context_engine.adapters.traced import TracedCache
+
+    return TracedCache(cache)
+
+
 def liveness_of(config: Settings, store: LivenessStore) -> Liveness:
     """What says whether caches may be read: the proofs, unless the settings take it for granted."""
     return Assumed() if config.liveness == "assumed" else lookout(config, store)
@@ -204,7 +218,7 @@ async def parts(config: Settings | None = None) -> AsyncIterator[Parts]:
             database=database,
             services=DomainServices(
                 database,
-                cache,
+                seen(cache),
                 enforce_seconds=config.enforce_seconds,
                 entry_life=timedelta(seconds=config.cache_ttl_seconds),
                 ids_as_given=True,
@@ -249,6 +263,25 @@ def _place(url: str) -> str:
     """Where the store is, without the password."""
     parts = urlsplit(url)
     return parts.path if parts.scheme == "unix" else parts.netloc.rpartition("@")[2]
+
+
+@contextmanager
+def traced(config: Settings, service: str) -> Iterator[None]:
+    """Has this process make spans where the settings ask for them, and sends the last at the end.
+
+    Before anything is wired. Raises `NoExporter`.
+    """
+    if not config.tracing:
+        yield
+        return
+    from context_engine.adapters.otel import exported
+
+    with exported(service, os.environ) as tracer:
+        tracing.use(tracer)
+        try:
+            yield
+        finally:
+            tracing.use(None)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from context_engine import access
+from context_engine import access, tracing
 from context_engine.asked import DEFAULTS, Answer, Asked, Options, flight_name
 from context_engine.assembly import assemble
 from context_engine.builder import Builder
@@ -186,6 +186,10 @@ class ContextEngine:
             yield
 
     async def _build(self, asked: Asked, seen: Seen | None) -> Answer:
+        with tracing.span("build"):
+            return await self._built(asked, seen)
+
+    async def _built(self, asked: Asked, seen: Seen | None) -> Answer:
         context_id = uuid4().hex
         surfaced = await self._surfaced(asked, seen, context_id)
         built = assemble(

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -69,6 +70,12 @@ def _parsed(value: object) -> object:
         return json.loads(value)
     except ValueError:
         raise ValueError('not a JSON list of texts, such as ["context.ready"]') from None
+
+
+def _traceable(on: bool) -> bool:
+    if on and find_spec("opentelemetry") is None:
+        raise ValueError("needs OpenTelemetry; pip install 'context-engine[otel]'")
+    return on
 
 
 class Settings(BaseSettings):
@@ -160,6 +167,9 @@ class Settings(BaseSettings):
     """Of the workers' logs, on stderr. `worker … --json` asks for JSON too."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least that the workers log. `debug` has a line for each answered request."""
+    tracing: Annotated[bool, AfterValidator(_traceable)] = False
+    """Spans by OpenTelemetry, exported as its own variables (`OTEL_…`) say. Needs the extra
+    `otel`."""
 
     import_max_rows: int = Field(200_000, ge=1)
     """Rows of one imported file; a file with more is refused whole."""

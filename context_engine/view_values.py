@@ -184,13 +184,20 @@ def refs_read(value: Value, table_id: str) -> Iterator[tuple[str, str]]:
             assert_never(value)
 
 
-def tables_read(value: Value) -> Iterator[str]:
-    """The tables that its links lead to."""
+def steps_taken(value: Value, table_id: str) -> Iterator[tuple[str, str, str]]:
+    """Every (table, link field, table that it leads to) of the value of a record of `table_id`."""
     for one in chain(value):
         match one:
             case Count(count=step) | Lookup(lookup=Each(step=step)):
-                yield step.table
+                yield table_id, step.field, step.table
             case Rollup(rollup=Rolled(step=step)):
-                yield step.table
+                yield table_id, step.field, step.table
             case _:
-                pass
+                return
+        table_id = step.table
+
+
+def tables_read(value: Value) -> Iterator[str]:
+    """The tables that its links lead to."""
+    for _, _, led_to in steps_taken(value, ""):
+        yield led_to

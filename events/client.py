@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from context_engine import keys
+from context_engine import keys, tracing
 from context_engine.changes import AnyChange, domain_change
 from context_engine.errors import InvalidRequest, Unavailable
 from context_engine.models import ContextBuildInput, invalid
@@ -111,10 +111,11 @@ class ContextClient:
             async with asyncio.timeout(timeout), self._slots:
                 stage = Stage.SENDING
                 await self._listen()
-                async with self._expecting(request) as reply:
-                    await self._send(self._record(request))
-                    stage = Stage.REPLY
-                    return context_in(await reply)
+                with tracing.span("request context"):
+                    async with self._expecting(request) as reply:
+                        await self._send(self._record(request))
+                        stage = Stage.REPLY
+                        return context_in(await reply)
         except TimeoutError:
             raise self._timed_out(stage, timeout) from None
 
@@ -210,7 +211,10 @@ class ContextClient:
         )
         topic = self._topics.topic_for(change).name
         key = change.workspace_id.encode()
-        return await self._send(OutgoingRecord(topic=topic, key=key, value=value, headers=headers))
+        with tracing.span("emit change"):
+            return await self._send(
+                OutgoingRecord(topic=topic, key=key, value=value, headers=headers)
+            )
 
     # -- subscribing -------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from aiokafka import AIOKafkaProducer
@@ -15,10 +16,11 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from context_engine import tracing
 from context_engine.errors import Rejected, Unavailable
 from events.away import away, reason
 from events.closing import stop_producer
-from events.records import OutgoingRecord, Position
+from events.records import OutgoingRecord, Position, carrier_of
 
 MIB = 1024 * 1024
 DEFAULT_MAX_RECORD_BYTES = 4 * MIB
@@ -129,6 +131,10 @@ class Producer:
         if client is None:
             raise RuntimeError("the producer is not started: call start() first")
         self._check_size(record)
+        with tracing.span(f"send {record.topic}", "producer"):
+            return await self._send(client, self._traced(record))
+
+    async def _send(self, client: AIOKafkaProducer, record: OutgoingRecord) -> Position:
         try:
             async with asyncio.timeout(self._timeout):
                 await self._refuse_missing(client, record.topic, MISSING_SECONDS)
@@ -179,6 +185,17 @@ class Producer:
                 await self._client.client.fetch_all_metadata()
         except (KafkaError, TimeoutError, OSError) as error:
             raise Unavailable("broker", f"{self._bootstrap} ({reason(error)})") from error
+
+    def _traced(self, record: OutgoingRecord) -> OutgoingRecord:
+        """`record`, which names the trace that it belongs to: unless it names one, as a dead letter
+        may, or has no room for it."""
+        carrier = tracing.carrier()
+        if not carrier or carrier_of(record.headers):
+            return record
+        named = tuple((name, value.encode()) for name, value in carrier.items())
+        traced = replace(record, headers=(*record.headers, *named))
+        limit = self._limits.get(record.topic)
+        return record if limit is not None and record_bytes(traced) > limit else traced
 
     def _check_size(self, record: OutgoingRecord) -> None:
         limit = self._limits.get(record.topic)

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from context_engine import tracing
 from context_engine.ports import Place
 from context_engine.tokens import Published, text_of
 
 Headers = tuple[tuple[str, bytes | None], ...]
+
+
+MAX_CARRIED = 512
+"""Characters of one W3C header: `traceparent` has 55, and `tracestate` is cut no shorter."""
+
+
+def carrier_of(headers: Headers) -> tracing.Carrier | None:
+    """The trace that a message belongs to, where this process looks at spans; None without one."""
+    if not tracing.on():
+        return None
+    found: dict[str, str] = {}
+    for name, value in headers:
+        key = name.lower().removeprefix("ce_")
+        if key in tracing.HEADERS and value is not None and len(value) <= MAX_CARRIED:
+            found.setdefault(key, value.decode("ascii", errors="replace"))
+    return found or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ import structlog
 from faust.streams import Stream
 from faust.types import TP, ChannelT, EventT
 
+from context_engine import tracing
 from context_engine.errors import Unavailable
 from events.producer import RecordRefused
-from events.records import Headers, OutgoingRecord, Position, RawMessage
+from events.records import Headers, OutgoingRecord, Position, RawMessage, carrier_of
 from workers.acks import FinishedPrefix, Taken
 
 log = structlog.get_logger(__name__)
@@ -141,8 +142,10 @@ class BuildAgent:
 
     async def _handle(self, taken: Taken[Event]) -> None:
         raw = raw_message(taken.item)
+        parent = carrier_of(raw.headers)
         try:
-            await self._answer(raw)
+            with tracing.span("answer request", "consumer", parent):
+                await self._answer(raw)
         except Exception as error:  # noqa: BLE001 - whatever it is, the request is not skipped
             self._fail(raw, error)
         except asyncio.CancelledError as error:

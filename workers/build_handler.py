@@ -16,6 +16,7 @@ import structlog
 from pydantic import ValidationError
 from structlog.contextvars import bind_contextvars
 
+from context_engine import tracing
 from context_engine.engine import ContextEngine, Options
 from context_engine.errors import (
     ContextEngineError,
@@ -93,7 +94,11 @@ class BuildHandler:
             max_age_ms=request.options.max_age_ms,
         )
         answer = await self._engine.build(
-            request.input, options, request_id=request.request_id, until=until
+            request.input,
+            options,
+            request_id=request.request_id,
+            trace_id=tracing.trace_id(),
+            until=until,
         )
         data = messages.ready_bytes(
             request.request_id,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import uuid4
 
 import structlog
 
-from context_engine import keys
+from context_engine import keys, tracing
 from context_engine.changes import AnyChange
 from context_engine.invalidation import Applied, Invalidator
 from context_engine.keys import Tag
@@ -19,7 +20,7 @@ from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.dead_letters import dead_letter
 from events.messages import ContextEvicted, Heartbeat
-from events.records import OutgoingRecord, Position, RawMessage
+from events.records import OutgoingRecord, Position, RawMessage, carrier_of
 from events.topics import Topics
 from workers.change_reader import Poison, read
 from workers.proving import Heard, Prover
@@ -86,7 +87,11 @@ class ChangeApplier:
                     heard.append((raw, beat))
                 case change:
                     changes.append((raw, change))
-        marks = await self._invalidator.mark([change for _, change in changes])
+        with ExitStack() as spans:
+            for raw, _ in changes:
+                if (carrier := carrier_of(raw.headers)) is not None:
+                    spans.enter_context(tracing.span("mark change", "consumer", carrier))
+            marks = await self._invalidator.mark([change for _, change in changes])
         stand = [(raw, mark.reign) for (raw, _), mark in zip(changes, marks, strict=True)]
         for poison in poisons:
             ended = await self._invalidator.mark_unknown(poison.workspace_ids)
@@ -102,8 +107,9 @@ class ChangeApplier:
 
         async def one(raw: RawMessage, change: AnyChange, mark: Marked) -> None:
             async with turns:
-                applied = await self._invalidator.evict(change, mark)
-                await self._producer.send(self._changed(raw, applied))
+                with tracing.span("apply change", "consumer", carrier_of(raw.headers)):
+                    applied = await self._invalidator.evict(change, mark)
+                    await self._producer.send(self._changed(raw, applied))
 
         changes = [change for batch in batches for change in batch.changes]
         poisons = [poison for batch in batches for poison in batch.poisons]

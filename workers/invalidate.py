@@ -110,7 +110,8 @@ async def run(settings: Settings, *, ready: Callable[[], None], stop: asyncio.Ev
                 return ExitCode.OK
             life = timedelta(seconds=settings.cache_ttl_seconds)
             prover = Prover(parts.liveness, consumer, life)
-            cache, sender = CountedCache(parts.cache), counted(producer, health.metrics)
+            cache = CountedCache(bootstrap.seen(parts.cache))
+            sender = counted(producer, health.metrics)
             applier = ChangeApplier(Invalidator(cache), prover, sender, topics, settings)
             patience = Patience(settings.stall_seconds * PATIENCE)
             consumption = Consumption(consumer, applier, patience)

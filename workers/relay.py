@@ -15,7 +15,7 @@ from typing import Protocol
 
 import structlog
 
-from context_engine import bootstrap
+from context_engine import bootstrap, tracing
 from context_engine.errors import Unavailable
 from context_engine.ports import OutboxRow, OutboxSource
 from context_engine.settings import Settings
@@ -93,15 +93,17 @@ class Relay:
             data=row.payload,
             time=row.written_at,
         )
+        if not tracing.on() and row.trace:  # whoever looks at spans goes on with it
+            headers += tuple((name, text.encode()) for name, text in row.trace.items())
+        record = OutgoingRecord(
+            topic=self._topics.change(row.kind).name,
+            key=row.workspace_id.encode(),
+            value=value,
+            headers=headers,
+        )
         try:
-            await self._producer.send(
-                OutgoingRecord(
-                    topic=self._topics.change(row.kind).name,
-                    key=row.workspace_id.encode(),
-                    value=value,
-                    headers=headers,
-                )
-            )
+            with tracing.span("relay change", "internal", row.trace):
+                await self._producer.send(record)
         except RecordRefused as refused:
             return refused.message
         return None

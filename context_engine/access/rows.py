@@ -182,7 +182,7 @@ def tell_unreadable(run: Run, view: ViewFacts) -> None:
 
 def _everything(run: Run, table_id: str) -> Sight | None:
     fields = run.fields_of(table_id)
-    return None if fields is None else Sight(frozenset(fields), EVERY_ROW)
+    return None if fields is None else Sight(run.leads_of(table_id), EVERY_ROW)
 
 
 def _folded(pred: policy.Pred) -> policy.Pred:

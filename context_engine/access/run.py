@@ -83,6 +83,10 @@ class Run:
             self._fields[table_id] = {one.id: one for one in table.fields}
         return self._fields.get(table_id)
 
+    def leads_of(self, table_id: str) -> Mapping[str, str | None]:
+        """All fields of a table, by id, each with the table that it links to."""
+        return {one.id: one.linked_table_id for one in (self.fields_of(table_id) or {}).values()}
+
     @cached_property
     def operands(self) -> policy.UserOperands:
         """What conditions may say of the user."""

@@ -119,7 +119,7 @@ class Tables:
         table = self.one(table_id)
         if table is None:
             return None
-        return view_filters.Sight(frozenset(self._run.fields_of(table_id) or ()), table.rows)
+        return view_filters.Sight(self._run.leads_of(table_id), table.rows)
 
     def _unknown(self, view: VisibleView) -> str | None:
         """Why nobody knows what a filter asks of the user, or which rows it looks into."""

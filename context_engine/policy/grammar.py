@@ -289,7 +289,7 @@ def _too_large(raw: object) -> str | None:
             return f"nested deeper than {MAX_DEPTH} levels; flatten it"
         if isinstance(item, dict):
             compared += "cmp" in item
-            linked += "linkedAny" in item
+            linked += "linkedAny" in item or "linked_any" in item
             inside: list[object] = list(item.values())
         elif isinstance(item, list | tuple):
             inside = list(item)

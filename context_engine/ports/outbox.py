@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from context_engine.changes import Kind
+from context_engine.tracing import Carrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class OutboxRow:
     """The `DomainChange` as camelCase JSON."""
     written_at: datetime
     """By the database's clock."""
+    trace: Carrier | None = None
+    """Of who wrote it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from context_engine.view_filters.language import (
     parse,
     unavailable,
 )
-from context_engine.view_values import refs_read, tables_read
+from context_engine.view_values import refs_read, steps_taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ EVERY_ROW = (RowSet(True),)
 class Sight:
     """What is to be seen of a table: its fields, and its rows, which are in any of `rows`."""
 
-    field_ids: frozenset[str]
+    fields: Mapping[str, str | None]
+    """By id, with the table that it links to."""
     rows: tuple[RowSet, ...]
 
 
@@ -84,14 +85,19 @@ def prepare(
     if (reason := unavailable(filter)) is not None:
         return reason
     found = list(conditions(filter))
-    reads = frozenset(ref for one in found for ref in refs_read(one.value, table_id))
-    tables = {table for one in found for table in tables_read(one.value)}
-    seen = {table: sight(table) for table in tables}
+    values = [one.value for one in found]
+    reads = frozenset(ref for value in values for ref in refs_read(value, table_id))
+    steps = {taken for value in values for taken in steps_taken(value, table_id)}
+    seen = {table: sight(table) for _, _, table in steps}
     known = {**seen, table_id: sight(table_id)}
     for table, name in reads:
         there = known[table]
-        if there is not None and name not in there.field_ids and name not in _COLUMNS:
+        if there is not None and name not in there.fields and name not in _COLUMNS:
             return NOT_COMPUTED
+    for table, field, to in steps:
+        there = known[table]
+        if there is not None and there.fields.get(field) != to:
+            return NOT_COMPUTED  # it leads elsewhere, and of none that is found much may hold
     try:
         dated = [days for days in map(_days, found) if days is not None]
         for days in dated:

@@ -104,8 +104,12 @@ async def test_a_begun_build_is_not_given_up(engine: ContextEngine, gate: Gate) 
     assert (await begun).source == "build"
 
 
-async def test_who_joins_a_build_that_waits_needs_a_seat(engine: ContextEngine, gate: Gate) -> None:
-    """Equal requests share one build, and still are no way past the limit."""
+async def test_who_joins_a_build_that_waits_needs_a_seat(
+    engine: ContextEngine, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal requests share one build, and where many builds are under way are no way past the
+    limit."""
+    monkeypatch.setattr("context_engine.turns.HERD_BUILDS", 1)
     builds = [asyncio.create_task(engine.build(asked()))]
     await _waiting(engine, 1)
     builds.append(asyncio.create_task(engine.build(asked("bob"))))

@@ -30,6 +30,7 @@ from events.topics import Topics
 from tests.support.bus import Reader, event_ids, make_topics, own_names, reader
 from tests.support.schemas import validate_message
 from tests.support.services import ANA, outbox
+from tests.support.spans import seen_here, told
 from workers.backoff import Patience
 from workers.house import settings_of
 from workers.localstack import LocalStack
@@ -73,6 +74,20 @@ async def line(
     finally:
         await producer.stop()
         await source.close()
+
+
+async def test_a_relay_that_looks_at_no_spans_passes_on_the_trace_of_a_write(
+    line: Line, services: DomainServices
+) -> None:
+    """Who reads the change goes on with it; a change that was written outside of any names none."""
+    await services.workspaces.rename(ANA, "w", name="Untraced")
+    with seen_here() as kept:
+        await services.workspaces.rename(ANA, "w", name="Traced")
+        [wrote] = [told(one) for one in kept.get_finished_spans() if one.name == "write"]
+    await line.relay.publish()
+    found = [dict(raw.headers).get("traceparent") for raw in await line.reader.everything()]
+    traces = [value.split(b"-")[1].decode() for value in found if value is not None]
+    assert traces == [wrote.trace]
 
 
 async def test_every_change_is_published_as_it_was_committed(line: Line) -> None:

@@ -64,18 +64,17 @@ async def _alone(scene: Scene, wire: Wire) -> Kept:
     return await scene.hire("build", slow)
 
 
-async def _capacity(run: Run) -> float:
-    """Cold requests a second that the worker answers, with always enough before it."""
-    traffic, ledger = run.traffic, run.ledger
-    began, asked = time.monotonic(), 0
-    before = len(ledger.sent)
+async def _capacity(run: Run, *, fresh: bool = True) -> float:
+    """Requests a second that the worker answers, with always enough before it, and not so many
+    that it turns some away: cold ones, or hot."""
+    asked: list[Sent] = []
+    began = time.monotonic()
     while time.monotonic() - began < CAPACITY_SECONDS:
-        if len(ledger.open) < 128:
-            await asyncio.gather(*(traffic.request(fresh=True) for _ in range(32)))
-            asked += 32
-        await asyncio.sleep(0.02)
-    done = len(ledger.sent) - before - len(ledger.open)
-    await ledger.settled(60)
+        if len(run.ledger.open) < 96:
+            asked += await asyncio.gather(*(run.traffic.request(fresh=fresh) for _ in range(32)))
+        await asyncio.sleep(0.005)
+    done = sum(one.has("answered") for one in asked)
+    await run.ledger.settled(60)
     return done / CAPACITY_SECONDS
 
 
@@ -143,9 +142,11 @@ async def test_one_workspace_at_twice_the_rate(scene: Scene) -> None:
     async with faults(
         scene, "one workspace offers twice what a worker builds", requests=0, changes=0, writes=0
     ) as run:
-        capacity = await _capacity(run)
+        capacity, hot = await _capacity(run), await _capacity(run, fresh=False)
+        rate = min(2 * capacity, hot / 2)
+        run.note(f"takes {capacity:.0f} cold requests/s, {hot:.0f} hot; offered {rate:.0f}")
         alone = await _others(run, 20.0)
-        flood = asyncio.create_task(_flood(run, 2 * capacity, {}))
+        flood = asyncio.create_task(_flood(run, rate, {}))
         await asyncio.sleep(3)
         beside = await _others(run, 30.0)
         flood.cancel()

@@ -216,7 +216,7 @@ def _policy(garbler: Garbler, rng: Random) -> str:
 def _filter(garbler: Garbler, rng: Random) -> str:
     """Prepared and compiled, or without a count and a reason."""
     raw = garbler.document(rng.choice(FILTERS), FILTERS)
-    sight = Sight(frozenset(FIELDS), EVERY_ROW)
+    sight = Sight({one.id: one.linked_table_id for one in FIELDS.values()}, EVERY_ROW)
     made = view_filters.prepare(raw, "t", USER.now, lambda _: sight)
     if isinstance(made, str):
         return "uncountable"

@@ -307,9 +307,11 @@ def test_rules_that_mention_no_attribute_are_not_parsed_for_them() -> None:
 STORED_A = {"where": {"field": "f", "value": {"cell": "f", "kind": "text"}, "test": {"op": "equal", "to": "a"}}}  # fmt: skip  # noqa: E501
 
 
-def bound(filter: Any, *policies: PolicyFacts, own: str = "none", **more: Any) -> Facts:
+def bound(
+    filter: Any, *policies: PolicyFacts, own: str = "none", links: Any = (), **more: Any
+) -> Facts:
     """A table with a restricted view that the user has a grant on."""
-    stored = table("t", field("f"), link("l", "x"), policies=policies,
+    stored = table("t", field("f"), link("l", "x"), *links, policies=policies,
                    views=(view("v", "restricted", filter=filter),), **more)  # fmt: skip
     return member("viewer", stored, table("x"), grants=(grant(own), grant("viewer", "view:v")))
 
@@ -345,15 +347,39 @@ def test_a_boundary_in_the_language_of_views_stands_beside_the_policies() -> Non
 
 def test_a_boundary_over_a_table_that_is_gone_gives_no_rows() -> None:
     """Else trashing a table would open what no link leads to any more. It may come back."""
-    step = {"field": "l", "table": "gone"}
+    step = {"field": "g", "table": "gone"}
     rolled = {"step": step, "value": {"cell": "n", "kind": "number"}, "function": "max"}
     for value in ({"count": step}, {"rollup": rolled}):
         test = {"op": "lower_than", "to": 1}
-        scope = resolve(bound({"where": {"field": "l", "value": value, "test": test}}), at("t"))
+        where = {"field": "g", "value": value, "test": test}
+        scope = resolve(bound({"where": where}, links=(link("g", "gone"),)), at("t"))
         (way,) = scope.tables[0].ways
         assert (way.rows, way.uncountable) == (RowSet(False), NOT_COMPUTED)
         assert keys.rows("gone") in scope.tags
         assert not scope.faults
+
+
+@pytest.mark.parametrize("step", [("l", "t"), ("f", "x")])
+def test_a_boundary_along_a_link_that_leads_elsewhere_gives_no_rows(step: tuple[str, str]) -> None:
+    """It would find none of the linked rows that it was drawn by, and so let all rows through."""
+    value = {"count": dict(zip(("field", "table"), step, strict=True))}
+    test = {"op": "lower_than", "to": 1}
+    (way,) = only_table(bound({"where": {"field": "f", "value": value, "test": test}})).ways
+    assert (way.rows, way.uncountable) == (RowSet(False), NOT_COMPUTED)
+
+
+def test_every_step_of_a_boundary_leads_where_it_says() -> None:
+    """The second too, from a table that somebody else may have changed."""
+    one = {"cell": "n", "kind": "number"}
+    for led_to, counted in (("z", True), ("y", False)):
+        far = {"rollup": {"step": {"field": "m", "table": led_to}, "value": one, "function": "sum"}}
+        near = {"step": {"field": "l", "table": "x"}, "value": far, "function": "sum"}
+        where = {"field": "l", "value": {"rollup": near}, "test": {"op": "lower_than", "to": 1}}
+        facts = bound({"where": where})
+        t, _ = facts.tables
+        more = (t, table("x", link("m", "z")), table("y", field("n")), table("z", field("n")))
+        scope = resolve(facts.model_copy(update={"tables": more}), at("t"))
+        assert (scope.tables[0].uncountable is None) is counted
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ NOW = datetime(2024, 7, 15, 12, tzinfo=UTC)
 def prepared(days: dict[str, Any], now: datetime = NOW) -> view_filters.Prepared | str:
     value = {"cell": "due", "kind": "date"}
     where = {"field": "due", "value": value, "test": {"op": "date_is", "days": days}}
-    sight = view_filters.Sight(frozenset({"due"}), True)
+    sight = view_filters.Sight({"due": None}, view_filters.EVERY_ROW)
     return view_filters.prepare({"where": where}, "t", now, lambda _: sight)
 
 

@@ -245,6 +245,11 @@ def test_the_deepest_predicate_parses_and_no_deeper_one() -> None:
             "more than 50 of linkedAny; join them",
         ),
         (
+            {"all": [{"linked_any": linked("l")["linkedAny"]}] * 50},
+            {"all": [{"linked_any": linked("l")["linkedAny"]}] * 51},
+            "more than 50 of linkedAny; join them",
+        ),
+        (
             {"all": [cmp("f")] * 250 + [{"not": cmp("f")}] * 250},
             {"all": [cmp("f")] * 250 + [{"not": cmp("f")}] * 251},
             "more than 500 comparisons; write fewer, or one with a list",
@@ -255,7 +260,7 @@ def test_the_deepest_predicate_parses_and_no_deeper_one() -> None:
             "of more than 20,000 parts; write fewer, or shorter lists",
         ),
     ],
-    ids=["links", "comparisons", "parts"],
+    ids=["links", "links by their other name", "comparisons", "parts"],
 )
 def test_the_largest_predicate_parses_and_no_larger_one(most: Any, more: Any, says: str) -> None:
     """However it is built; what is too large is said in one line."""

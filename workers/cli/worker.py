@@ -57,6 +57,16 @@ async def until_signalled(run: Run, settings: Settings, name: str) -> int:
         leaving()
 
 
+def _serve(worker: Run, json_logs: bool, name: str) -> NoReturn:
+    """Runs one worker in this process, traced where the settings want it."""
+    from context_engine.bootstrap import traced
+    from workers.process import run
+
+    settings = _set_up(json_logs)
+    with traced(settings, f"context-{name}"):
+        raise typer.Exit(run(until_signalled(worker, settings, name)))
+
+
 def supervised(*names: str, json_logs: bool = False) -> NoReturn:
     """Runs workers as children of this process, started again after each loud exit."""
     from workers.process import run
@@ -87,10 +97,8 @@ def build(json_logs: JsonLogs = False, supervise: Supervised = False) -> None:
     if supervise:
         supervised("build", json_logs=json_logs)
     from workers.build import run as answer
-    from workers.process import run
 
-    settings = _set_up(json_logs)
-    raise typer.Exit(run(until_signalled(answer, settings, "build")))
+    _serve(answer, json_logs, "build")
 
 
 @app.command()
@@ -102,10 +110,8 @@ def invalidate(json_logs: JsonLogs = False, supervise: Supervised = False) -> No
     if supervise:
         supervised("invalidate", json_logs=json_logs)
     from workers.invalidate import run as consume
-    from workers.process import run
 
-    settings = _set_up(json_logs)
-    raise typer.Exit(run(until_signalled(consume, settings, "invalidate")))
+    _serve(consume, json_logs, "invalidate")
 
 
 @app.command()
@@ -116,11 +122,9 @@ def relay(json_logs: JsonLogs = False, supervise: Supervised = False) -> None:
     """
     if supervise:
         supervised("relay", json_logs=json_logs)
-    from workers.process import run
     from workers.relay import run as publish
 
-    settings = _set_up(json_logs)
-    raise typer.Exit(run(until_signalled(publish, settings, "relay")))
+    _serve(publish, json_logs, "relay")
 
 
 @app.command("all")

@@ -77,7 +77,7 @@ class Counted:
 
     def __init__(self, sender: Sender, metrics: Metrics, *, buries: bool = True) -> None:
         self._sender = sender
-        self._sent = metrics.counter(families.SENT)
+        self._sent = cache(metrics.counter(families.SENT).labels)
         self._refused = metrics.counter(families.UNSENT)
         self._dead = metrics.counter(families.DEAD) if buries else None
 
@@ -87,7 +87,7 @@ class Counted:
         except RecordRefused:
             self._refused.labels(record.topic).inc()
             raise
-        self._sent.labels(record.topic).inc()
+        self._sent(record.topic).inc()
         if self._dead is not None and (reason := reason_of(record)) is not None:
             self._dead.labels(record.topic.removesuffix(DEAD_LETTER_SUFFIX), reason).inc()
         return position

@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from context_engine import tracing
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.driver import TIMELINE
 from context_engine.adapters.sql.faults import database_faults
@@ -68,6 +69,7 @@ def _values(change: AnyChange) -> Mapping[str, object]:
         "aggregateid": change.workspace_id,
         "type": change.type,
         "payload": json.loads(change.model_dump_json(exclude_none=True)),
+        "trace": dict(tracing.carrier()) or None,
     }
 
 
@@ -206,4 +208,5 @@ def _row(row: Row[Any]) -> OutboxRow:
         type=row.type,
         payload=payload.encode(),
         written_at=row.created_at,
+        trace=row.trace,
     )

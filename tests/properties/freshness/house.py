@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -232,6 +233,14 @@ class House:
             self.pipe.positions.clear()
             self.pipe.positions.update(self.pipe.committed)
             self.new_consumer()
+
+    async def dismiss(self) -> None:
+        """The consumer leaves in order, once its batch is done, and says how far it came."""
+        await self.work("consumer", freely=True)
+        if self.unfinished is None and "consumer" not in self.working:
+            with suppress(Unavailable):
+                await self.consumer.leave(self.pipe.committed)
+        await self.kill("consumer")
 
     def new_consumer(self) -> None:
         prover = Prover(self.proofs["consumer"], self.pipe, TTL)

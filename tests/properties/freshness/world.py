@@ -23,7 +23,7 @@ from tests.properties.freshness.workspace import PLACES, Place, Rows, write
 WORKERS = ("relay", "relay", "other relay", "heart", "heart", "consumer", "consumer", "consumer")
 ACCIDENTS = (
     *("store", "store", "cut off", "cut", "back", "back", "garbage", "killed", "killed", "again"),
-    "builder killed",
+    *("builder killed", "dismissed"),
 )
 numbers = st.integers(0, 7)
 far = st.sampled_from([1, 1, 2, 3, 50])
@@ -136,6 +136,8 @@ class World(RuleBasedStateMachine):
                 await house.kill(WORKERS[n])
             case "builder killed":
                 await house.kill_builder(n % 2)
+            case "dismissed":
+                await house.dismiss()
             case "again":
                 await self._again(1 + n)
             case "back":

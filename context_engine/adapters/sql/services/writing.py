@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from context_engine import tracing
 from context_engine.adapters.sql import outbox
 from context_engine.adapters.sql import tables as t
 from context_engine.adapters.sql.faults import database_faults
@@ -125,13 +126,14 @@ class Writer:
         a change of access that is not enforced in time.
         """
         actor_id = clean_id(actor_id, "actorId")  # it travels with the change, which has bounds
-        async with database_faults(), self._database.begin() as connection:
-            tx = Transaction(connection, actor_id)
-            if workspace_id is not None:
-                await lock_workspace(connection, workspace_id, exclusive=exclusive)
-            yield tx
-            timeline = await outbox.put(connection, tx.changes)
-        tx.tokens = await self._marking.done(tx.changes, timeline)
+        with tracing.span("write"):
+            async with database_faults(), self._database.begin() as connection:
+                tx = Transaction(connection, actor_id)
+                if workspace_id is not None:
+                    await lock_workspace(connection, workspace_id, exclusive=exclusive)
+                yield tx
+                timeline = await outbox.put(connection, tx.changes)
+            tx.tokens = await self._marking.done(tx.changes, timeline)
 
 
 async def lock_workspace(

@@ -31,13 +31,14 @@ outbox = Table(
     Column("published_at", DateTime(timezone=True)),
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("retry_at", DateTime(timezone=True)),
+    Column("trace", JSONB(none_as_null=True)),
     Index("ix_outbox_unpublished", "seq", postgresql_where=text("published_at IS NULL")),
     Index(
         "ix_outbox_published_at", "published_at", postgresql_where=text("published_at IS NOT NULL")
     ),
 )
 """Debezium's outbox columns, with `seq` for a stable order of reading and `published_at`; a row
-that its topic refused is put off until `retry_at`."""
+that its topic refused is put off until `retry_at`. `trace` has the W3C headers of who wrote it."""
 
 snapshots = Table(
     "snapshots",
