@@ -107,6 +107,40 @@ def test_a_broken_header_begins_a_trace_of_its_own(value: bytes | None) -> None:
     assert span.parent is None
 
 
+@pytest.mark.parametrize(
+    "state",
+    [
+        *(
+            b"zanzi bar",
+            b"zanzibar=1,zanzibar=2",
+            b"a=1,\xffzanzibar=2",
+            b"Zanzibar=1",
+            b"zanzibar",
+        ),
+        ",".join(f"zanzibar{n}=1" for n in range(33)).encode(),
+    ],
+)
+def test_what_a_sender_put_in_place_of_a_state_is_in_no_log(
+    state: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """OpenTelemetry tells of each word that it does not take. The trace goes on all the same."""
+    raw = replace(RAW, headers=(*RAW.headers, ("tracestate", state)))
+    with seen_here() as kept:
+        with tracing.span("outer", "consumer", carrier_of(raw.headers)):
+            assert "tracestate" not in tracing.carrier()
+        [span] = kept.get_finished_spans()
+    assert told(span).parent == PARENT.split("-")[2]
+    assert caplog.text == ""
+
+
+def test_a_state_goes_along() -> None:
+    """As it came, members in their order."""
+    state = b"vendor=a b!~,0tenant-1@x*/=2 ,, k=3"
+    raw = replace(RAW, headers=(*RAW.headers, ("tracestate", state)))
+    with seen_here(), tracing.span("outer", "consumer", carrier_of(raw.headers)):
+        assert tracing.carrier()["tracestate"] == "vendor=a b!~,0tenant-1@x*/=2,k=3"
+
+
 def test_an_exporter_that_is_not_there_is_named_with_those_that_are() -> None:
     with (
         pytest.raises(NoExporter, match=r"no exporter 'jaeger', only console, otlp_proto_http"),
