@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
 from context_engine import tracing
 from context_engine.adapters.otel import NoExporter, exported
@@ -81,6 +82,24 @@ def test_what_is_not_kept_has_no_parts_and_says_so_to_others(kind: tracing.Kind)
         assert not int(carrier["traceparent"].rpartition("-")[2], 16) & 1
     else:
         assert not carrier
+
+
+@pytest.mark.parametrize("flags", ["00 01", "01 00", "00 01 00"])
+def test_of_changes_that_are_marked_together_those_are_told_that_are_kept(flags: str) -> None:
+    """Whichever is the first; what is done for all of them is in the trace of one that is kept."""
+    traces = [f"{number:032x}" for number, _ in enumerate(flags.split(), 1)]
+    with seen_here(ParentBased(ALWAYS_OFF)) as kept:
+        with ExitStack() as spans:
+            for trace, flag in zip(traces, flags.split(), strict=True):
+                parent = {"traceparent": f"00-{trace}-b7ad6b7169203331-{flag}"}
+                spans.enter_context(tracing.span("mark change", "consumer", parent))
+            with tracing.span("redis mark", "client"):
+                pass
+        found = [(one.name, one.trace) for one in map(told, kept.get_finished_spans())]
+        with tracing.span("later"):
+            assert tracing.trace_id() is None
+    one = traces[flags.split().index("01")]
+    assert found == [("redis mark", one), ("mark change", one)]
 
 
 def test_a_failure_is_told_by_its_kind_alone() -> None:
