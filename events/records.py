@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from context_engine import tracing
@@ -13,6 +14,12 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 MAX_CARRIED = 512
 """Characters of one W3C header: `traceparent` has 55, and `tracestate` is cut no shorter."""
+MEMBERS = 32
+"""Of a `tracestate`."""
+MEMBER = re.compile(
+    r"([a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})"
+    r"=[ -+\--<>-~]{0,255}[!-+\--<>-~]"
+)
 
 
 def carrier_of(headers: Headers) -> tracing.Carrier | None:
@@ -23,8 +30,18 @@ def carrier_of(headers: Headers) -> tracing.Carrier | None:
     for name, value in headers:
         key = name.lower().removeprefix("ce_")
         if key in tracing.HEADERS and value is not None and len(value) <= MAX_CARRIED:
-            found.setdefault(key, value.decode("ascii", errors="replace"))
+            text = value.decode("ascii", errors="replace")
+            if key != "tracestate" or _is_state(text):
+                found.setdefault(key, text)
     return found or None
+
+
+def _is_state(text: str) -> bool:
+    """Whether W3C takes it. OpenTelemetry leaves out what it does not, and logs the words of it:
+    whatever a sender put there, a line for each message."""
+    members = [member for part in text.split(",") if (member := part.strip(" \t"))]
+    names = {member.partition("=")[0] for member in members}
+    return len(names) == len(members) <= MEMBERS and all(map(MEMBER.fullmatch, members))
 
 
 @dataclass(frozen=True, slots=True)

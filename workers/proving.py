@@ -60,6 +60,8 @@ class Prover:
         """The reigns under which all of a partition was applied, by this member or before it."""
         self._began: dict[Place, int] = {}
         """The first offset that this member read of a partition."""
+        self._read: dict[Place, int] = {}
+        """The last; all between the two was read, in this order."""
         self._marked: dict[Place, set[Reign]] = {}
         """The reigns under which it marked what it read there."""
         self._unsettled: frozenset[Reign] = frozenset()
@@ -78,6 +80,7 @@ class Prover:
             self._revocations = self._source.revocations
             self._under.clear()
             self._began.clear()
+            self._read.clear()
             self._marked.clear()
             self._proved.clear()
         if batch is not self._batch:  # else it is applied again, and nothing else was read since
@@ -86,6 +89,7 @@ class Prover:
         for raw in batch:
             place = Place(raw.topic, raw.partition)
             self._began[place] = min(raw.offset, self._began.get(place, raw.offset))
+            self._read[place] = raw.offset
         for raw, reign in marks:
             self._marked.setdefault(Place(raw.topic, raw.partition), set()).add(reign)
 
@@ -128,11 +132,15 @@ class Prover:
         the last heartbeats need not be read again by the next member. Raises `Unavailable`."""
         if self._source.revocations != self._revocations:
             return  # nobody knows any more whose they are
+        # As the record at a beat's offset, the last that was finished is one that was applied: who
+        # comes next goes on behind it. Where a partition is being read again, what was finished
+        # the first time lies beyond what was read since, and is not known to be applied.
+        last = {Place(*place): offset - 1 for place, offset in finished.items()}
         beats = [
-            replace(beat, offset=finished[beat.place.topic, beat.place.partition])
-            for beat in self._proved.values()
-            if finished.get((beat.place.topic, beat.place.partition), 0) > beat.offset
-            and self._applied_under(beat.place, beat.pulse.reigns)
+            replace(beat, offset=last[place])
+            for place, beat in self._proved.items()
+            if beat.offset < last.get(place, -1) <= self._read.get(place, -1)
+            and self._applied_under(place, beat.pulse.reigns)
         ]
         if not beats:
             return
@@ -171,6 +179,7 @@ class Prover:
         self._under[place] = reigns
         self._sent_back.add(place)
         self._began.pop(place, None)
+        self._read.pop(place, None)
         self._marked.pop(place, None)
         self._proved.pop(place, None)
 
@@ -187,7 +196,7 @@ class Prover:
             if proof is None or proof.vocabulary != keys.VOCABULARY:
                 continue
             self._under[place] = proof.reigns
-            # The record at `applied` is a heartbeat.
+            # The record at `applied` is a heartbeat, or one that its member finished.
             if proof.reigns == reigns and self._began.get(place, 0) > proof.applied + 1:
                 self._go_back(place, proof.applied + 1, reigns)
 

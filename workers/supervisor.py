@@ -36,6 +36,8 @@ class WorkerProcess:
     options: Sequence[str] = ()
     """Of its command line."""
     stop_seconds: float = STOP_SECONDS
+    _making: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while there is a process that nobody can be told of yet."""
 
     @property
     def pid(self) -> int:
@@ -47,16 +49,17 @@ class WorkerProcess:
         """Starts it and waits for its line `<name> ready`. Raises `Unavailable` with its log."""
         log = self.log.open("ab") if self.log is not None else None
         try:
-            self.process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", launch.__file__),
-                *(str(os.getpid()), str(int(signal.SIGTERM)), *KEEP_USER),
-                *self._command(),
-                start_new_session=True,  # Ctrl-C is ours to hear; we stop them in order
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-                env={**os.environ, **self.env},
-            )  # fmt: skip
+            async with self._making:
+                self.process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-I", "-S", launch.__file__),
+                    *(str(os.getpid()), str(int(signal.SIGTERM)), *KEEP_USER),
+                    *self._command(),
+                    start_new_session=True,  # Ctrl-C is ours to hear; we stop them in order
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=log,
+                    env={**os.environ, **self.env},
+                )  # fmt: skip
         finally:
             if log is not None:
                 log.close()
@@ -87,7 +90,8 @@ class WorkerProcess:
 
     async def stop(self) -> int | None:
         """SIGTERM, then SIGKILL past its bound; the exit code."""
-        process = self.process
+        async with self._making:
+            process = self.process
         if process is None:
             return None
         if process.returncode is None:
@@ -106,10 +110,12 @@ class WorkerProcess:
 
     async def kill(self) -> None:
         """SIGKILL, at once."""
-        if self.process is not None and self.process.returncode is None:
+        async with self._making:
+            process = self.process
+        if process is not None and process.returncode is None:
             with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            await self.process.wait()
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
 
 
 @asynccontextmanager

@@ -82,7 +82,7 @@ class OpenTelemetry:
         self._tracer = provider.get_tracer("context-engine")
 
     def span(self, name: str, kind: Kind, parent: Carrier | None) -> AbstractContextManager[Span]:
-        if _Unkept.within.get() is not None:
+        if _Unkept.within.get() is not None and not parent:
             return UNSEEN
         here = trace.get_current_span()
         if parent:
@@ -98,6 +98,8 @@ class OpenTelemetry:
         begun = self._tracer.start_span(name, context, KINDS[kind])
         if begun.is_recording():
             return _recorded(begun)
+        if here.is_recording():
+            return UNSEEN  # of several changes that are marked together one is kept
         # Who reads a reply or an announcement has its own trace, or begins one.
         return _Unkept({} if kind == "consumer" else _carrier(trace.set_span_in_context(begun)))
 
@@ -113,6 +115,16 @@ class OpenTelemetry:
 
 @contextmanager
 def _recorded(begun: trace.Span) -> Iterator[Span]:
+    outside = _Unkept.within.set(None)
+    try:
+        with _current(begun) as seen:
+            yield seen
+    finally:
+        _Unkept.within.reset(outside)
+
+
+@contextmanager
+def _current(begun: trace.Span) -> Iterator[Span]:
     with trace.use_span(
         begun,
         end_on_exit=True,

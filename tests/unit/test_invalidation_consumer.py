@@ -341,7 +341,7 @@ async def test_what_stood_before_a_heartbeat_is_proven_once_it_is_marked() -> No
     cache.liveness.renew = noting  # type: ignore[method-assign]
     steps.batches = [
         [await heartbeat(cache, offset=1)],
-        [message(offset=2), await heartbeat(cache, offset=3)],
+        [message(offset=2), await heartbeat(cache, offset=3), message(offset=4)],
     ]
     await consumption(steps, cache=cache).run(steps.stop)
     assert steps.done[:3] == ["poll", "mark", "rewind"]  # nobody proved this partition before
@@ -351,7 +351,7 @@ async def test_what_stood_before_a_heartbeat_is_proven_once_it_is_marked() -> No
     [proof] = (await cache.liveness.proofs([Place(TOPIC, 0)])).each
     assert proof is not None
     assert (proof.applied, proof.left_ms > 0) == (4, True)
-    assert steps.committed[-1] == {(TOPIC, 0): 4}
+    assert steps.committed[-1] == {(TOPIC, 0): 5}
 
 
 async def heartbeat(cache: MemoryCache, *, offset: int) -> RawMessage:

@@ -305,7 +305,7 @@ async def test_what_a_member_finished_before_it_left_is_not_read_again() -> None
     after = await bench.cache.liveness.proofs([Place(TOPIC, 0)])
     assert found.each[0] is not None
     assert after.each[0] is not None
-    assert after.each[0].applied == 9
+    assert after.each[0].applied == 8
     assert after.each[0].left_ms <= found.each[0].left_ms
     successor = Bench(cache=bench.cache)
     await successor.applied([await successor.heard(9)])
@@ -332,3 +332,31 @@ async def test_what_may_have_been_marked_elsewhere_is_read_again(why: str) -> No
     found = await bench.cache.liveness.proofs([Place(TOPIC, 0)])
     assert found.each[0] is not None
     assert found.each[0].applied <= 7
+
+
+@pytest.mark.parametrize("begins", [10, 11])
+async def test_what_was_committed_after_a_member_left_is_read_again(begins: int) -> None:
+    """By one that marked it elsewhere, perhaps, and proved nothing: from the first of it on."""
+    bench = Bench()
+    await bench.proven_before()
+    await bench.applied([await bench.heard(6)])
+    bench.prover.note([change(7), change(8)], [(change(8), bench.cache.reign)])
+    await bench.prover.leave({(TOPIC, 0): 9})
+    successor = Bench(cache=bench.cache)
+    await successor.applied([await successor.heard(begins)])
+    assert successor.reader.sought == [(TOPIC, 0, 9)]
+
+
+async def test_who_leaves_while_it_reads_again_vouches_for_nothing_beyond() -> None:
+    """What it had committed the first time is not applied by that: of that stretch it has read a
+    part so far, heartbeats among it."""
+    bench = Bench()
+    await bench.proven_before()
+    first = [await bench.heard(20)]
+    await bench.applied(first)
+    assert bench.reader.sought == [(TOPIC, 0, 6)]
+    await bench.applied([await bench.heard(8)], (change(7), bench.cache.reign))
+    await bench.prover.leave({(TOPIC, 0): 21})
+    successor = Bench(cache=bench.cache)
+    await successor.applied([await successor.heard(21)])
+    assert successor.reader.sought == [(TOPIC, 0, 9)]

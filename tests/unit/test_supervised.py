@@ -109,3 +109,21 @@ async def test_a_worker_that_is_never_ready_says_so() -> None:
     """`start` tells the code; the supervisor reads it from the process."""
     with pytest.raises(Unavailable, match="exit code 3"):
         await Scripted("raise SystemExit(3)").start()
+
+
+@pytest.mark.parametrize("lives", [0, 1])
+async def test_told_to_stop_while_its_child_is_being_made_it_leaves(lives: int) -> None:
+    """The first, or one that follows: there is nothing yet to tell, and nobody else will."""
+    stop = asyncio.Event()
+
+    class Halted(Scripted):
+        def _command(self) -> Sequence[str]:
+            if self.starts == lives:
+                asyncio.get_running_loop().call_soon(stop.set)
+            return super()._command()
+
+    worker = Halted(*["raise SystemExit(69)"] * lives, DRAINS)
+    async with asyncio.timeout(15):
+        await supervise(worker, stop, say=lambda _: None, backoff=soon())
+    assert worker.process is not None
+    assert worker.process.returncode is not None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
 from context_engine import tracing
 from context_engine.adapters.otel import NoExporter, exported
@@ -83,6 +84,24 @@ def test_what_is_not_kept_has_no_parts_and_says_so_to_others(kind: tracing.Kind)
         assert not carrier
 
 
+@pytest.mark.parametrize("flags", ["00 01", "01 00", "00 01 00"])
+def test_of_changes_that_are_marked_together_those_are_told_that_are_kept(flags: str) -> None:
+    """Whichever is the first; what is done for all of them is in the trace of one that is kept."""
+    traces = [f"{number:032x}" for number, _ in enumerate(flags.split(), 1)]
+    with seen_here(ParentBased(ALWAYS_OFF)) as kept:
+        with ExitStack() as spans:
+            for trace, flag in zip(traces, flags.split(), strict=True):
+                parent = {"traceparent": f"00-{trace}-b7ad6b7169203331-{flag}"}
+                spans.enter_context(tracing.span("mark change", "consumer", parent))
+            with tracing.span("redis mark", "client"):
+                pass
+        found = [(one.name, one.trace) for one in map(told, kept.get_finished_spans())]
+        with tracing.span("later"):
+            assert tracing.trace_id() is None
+    one = traces[flags.split().index("01")]
+    assert found == [("redis mark", one), ("mark change", one)]
+
+
 def test_a_failure_is_told_by_its_kind_alone() -> None:
     """Its text may have what users wrote."""
     with seen_here() as kept:
@@ -105,6 +124,40 @@ def test_a_broken_header_begins_a_trace_of_its_own(value: bytes | None) -> None:
             pass
         [span] = kept.get_finished_spans()
     assert span.parent is None
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        *(
+            b"zanzi bar",
+            b"zanzibar=1,zanzibar=2",
+            b"a=1,\xffzanzibar=2",
+            b"Zanzibar=1",
+            b"zanzibar",
+        ),
+        ",".join(f"zanzibar{n}=1" for n in range(33)).encode(),
+    ],
+)
+def test_what_a_sender_put_in_place_of_a_state_is_in_no_log(
+    state: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """OpenTelemetry tells of each word that it does not take. The trace goes on all the same."""
+    raw = replace(RAW, headers=(*RAW.headers, ("tracestate", state)))
+    with seen_here() as kept:
+        with tracing.span("outer", "consumer", carrier_of(raw.headers)):
+            assert "tracestate" not in tracing.carrier()
+        [span] = kept.get_finished_spans()
+    assert told(span).parent == PARENT.split("-")[2]
+    assert caplog.text == ""
+
+
+def test_a_state_goes_along() -> None:
+    """As it came, members in their order."""
+    state = b"vendor=a b!~,0tenant-1@x*/=2 ,, k=3"
+    raw = replace(RAW, headers=(*RAW.headers, ("tracestate", state)))
+    with seen_here(), tracing.span("outer", "consumer", carrier_of(raw.headers)):
+        assert tracing.carrier()["tracestate"] == "vendor=a b!~,0tenant-1@x*/=2,k=3"
 
 
 def test_an_exporter_that_is_not_there_is_named_with_those_that_are() -> None:
