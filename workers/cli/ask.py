@@ -146,7 +146,7 @@ def emit(
             }
         )
     else:
-        console.print(f"{position.topic}[{position.partition}]@{position.offset}", markup=False)
+        console.print(f"published; build --after {position.token} sees it", markup=False)
 
 
 def _no_change(error: ValidationError) -> InvalidRequest:
