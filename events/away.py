@@ -19,4 +19,6 @@ def reason(error: BaseException) -> str:
     """An error of aiokafka's in words for people: its name once, no Python values."""
     name = type(error).__name__
     text = str(error).removeprefix(f"{name}: ")
+    if isinstance(error, TimeoutError) and not text:
+        return "no answer in time"
     return "no connection" if text.startswith("Unable to bootstrap") else text or name

@@ -21,6 +21,12 @@ LARGEST_SOURCE = MIB
 PREFIX = "kafka_dlt-"
 FQCN = f"{PREFIX}exception-fqcn"
 
+_PARTITION, _OFFSET = f"{PREFIX}original-partition", f"{PREFIX}original-offset"
+_TIMESTAMP = f"{PREFIX}original-timestamp"
+
+NUMBERS = {_PARTITION: 4, _OFFSET: 8, _TIMESTAMP: 8}
+"""Headers that hold a signed big endian number, each with its length in bytes."""
+
 REPLAY_COUNT = "context-replay-count"
 """Header of a message that comes out of the dead letters: how often it did, in decimal digits."""
 
@@ -36,9 +42,9 @@ def dead_letter(raw: RawMessage, error: ContextEngineError, group: str) -> Outgo
     cut = (key, value) != (raw.key, raw.value)
     why: Headers = (
         (f"{PREFIX}original-topic", raw.topic.encode()),
-        (f"{PREFIX}original-partition", raw.partition.to_bytes(4, "big", signed=True)),
-        (f"{PREFIX}original-offset", raw.offset.to_bytes(8, "big", signed=True)),
-        (f"{PREFIX}original-timestamp", raw.timestamp.to_bytes(8, "big", signed=True)),
+        (_PARTITION, raw.partition.to_bytes(NUMBERS[_PARTITION], "big", signed=True)),
+        (_OFFSET, raw.offset.to_bytes(NUMBERS[_OFFSET], "big", signed=True)),
+        (_TIMESTAMP, raw.timestamp.to_bytes(NUMBERS[_TIMESTAMP], "big", signed=True)),
         (f"{PREFIX}original-consumer-group", group.encode()),
         (FQCN, _name(error).encode()),
         (f"{PREFIX}exception-message", _reason(error)),

@@ -184,7 +184,7 @@ class _Walk:
         if field_id not in (self.run.fields_of(self.question.table_id) or {}):
             place = self.stored.field
             where = f"; it is one of table {place.table_id!r}" if place is not None else ""
-            because = f"there is no such field of this table{where}"
+            because = f"there is no field {field_id!r} of this table{where}"
             return verdict(what, False, because, missing=True)
         seen = self.table is not None and self.table.shows(field_id)
         return verdict(what, seen, "shown by a way" if seen else "shown by no way")

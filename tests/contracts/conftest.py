@@ -97,7 +97,7 @@ def marker(database: AsyncEngine) -> RecordingMarker:
 def services(
     small_workspace: None, database: AsyncEngine, marker: RecordingMarker
 ) -> DomainServices:
-    return DomainServices(database, marker, enforce_seconds=0.3, ids_as_given=True)
+    return DomainServices(database, marker, enforce_seconds=5.0, ids_as_given=True)
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ async def test_missing_things_are_said_to_be_missing(world: World) -> None:
     told = await why(world, record_id="none", **more)
     assert told["view"] == "shuts out: there is no view 'none' of this table"
     assert told["verdict: view none"] == "shuts out: it is not among the table's views"
-    assert told["verdict: field none"] == "shuts out: there is no such field of this table"
+    assert told["verdict: field none"] == "shuts out: there is no field 'none' of this table"
     assert told["verdict: cell none, none"] == "shuts out: there is no record 'none'"
     assert "deleted" in (await why(world, record_id="lost"))["verdict: record lost"]
     there = {"view_id": "hidden-table.v0", "field_id": "hidden-table.f0"}

@@ -18,6 +18,14 @@ from context_engine.settings import Settings
 from tests.support.services import ANA, VIC, RecordingMarker, outbox, row
 
 
+@pytest.fixture
+def services(
+    small_workspace: None, database: AsyncEngine, marker: RecordingMarker
+) -> DomainServices:
+    """They wait a second for what does not come."""
+    return DomainServices(database, marker, enforce_seconds=1.0, ids_as_given=True)
+
+
 async def test_an_edit_without_the_cache_returns_an_unmarked_token(
     services: DomainServices, marker: RecordingMarker, database: AsyncEngine
 ) -> None:

@@ -6,6 +6,7 @@ import io
 import re
 import shlex
 from inspect import getdoc
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -60,6 +61,20 @@ def test_paragraphs_of_help_flow() -> None:
     assert help_text("One\ntwo.\n\nThree\nfour.\n\nExample: context-engine\ntopics") == (
         "One two.\n\nThree four.\n\nExample:\n\ncontext-engine topics"
     )
+
+
+def test_a_command_in_help_is_put_as_typed_once(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where the shell does not find the program by its name, a path leads to it, in text too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [str(tmp_path / "bin" / "context-engine")])
+    assert help_text("See `context-engine topics`.\n\nExample: context-engine dev") == (
+        "See `bin/context-engine topics`.\n\nExample:\n\nbin/context-engine dev"
+    )
+    for name in _leaves(typer.main.get_command(_app())):
+        assert run(*name, "--help") == 0
+        assert "bin/bin/" not in capsys.readouterr().out, name
 
 
 def test_no_list_of_choices_is_broken_in_a_word(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from context_engine.errors import InvalidRequest
@@ -140,6 +142,21 @@ def test_whatever_is_there_is_shown_and_steers_no_terminal(
     out = capsys.readouterr().out
     assert str(letter.place) in out
     assert out.replace("\n", "").isprintable()
+
+
+def test_numbers_of_a_burial_are_shown_as_people_write_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Where it came from and how often, in decimal digits; a foreign one stays as it is."""
+    source = RawMessage("context.build-requests", 3, 7, 1_000, b"k", b"{}", ((REPLAY_COUNT, b"1"),))
+    raw = buried(dead_letter(source, InvalidRequest("bad"), "g"))
+    odd = ("kafka_dlt-original-partition", b"\x00\x01")
+    raw = replace(raw, headers=(*raw.headers, odd))
+    show_letter(letter_of(raw), raw, None, whole=True)
+    out = capsys.readouterr().out
+    assert "workspace k  after 1 replay\n" in out
+    for line in ("partition: 3", "offset: 7", "timestamp: 1000", "partition: 0x0001"):
+        assert f"  kafka_dlt-original-{line}\n" in out
 
 
 def test_the_count_outlives_another_burial() -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from context_engine.errors import InvalidRequest
 from workers.cli.evidence import line, moment, said, warn_operator
-from workers.cli.letter import at, letter_json, show_letter, whole_json
+from workers.cli.letter import after_replays, at, letter_json, show_letter, whole_json
 from workers.cli.shared import Exit, JsonFlag, Misused, config, console, run, show_json, stderr
 from workers.cli.terminal import plural
 
@@ -235,7 +235,7 @@ def _listed(letters: list[Letter]) -> Table:
     table.add_column("buried", no_wrap=True)
     table.add_column("letter; why; whose", overflow="fold")
     for one in letters:
-        replays = f"  replayed {one.replays} times" if one.replays else ""
+        replays = after_replays(one)
         about = Text.assemble(
             (str(one.place), "bold"), (replays, "yellow"), "\n",
             (f"{one.error[:60]}  ", "cyan"), said(one.reason), "\n",

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from workers.cli.evidence import clock, line
+from workers.cli.terminal import plural
 
 if TYPE_CHECKING:
     from context_engine.models.base import JsonObject
@@ -66,16 +67,31 @@ def show_letter(one: Letter, raw: RawMessage, state: State | None, *, whole: boo
     line(f"{one.error}: {one.reason}")
     if state is not None:
         line(f"{state.act} {at(state.since_ms)}")
-    line(f"workspace {', '.join(one.workspace_ids) or 'unknown'}, replayed {one.replays} times")
+    line(f"workspace {', '.join(one.workspace_ids) or 'unknown'}{after_replays(one)}")
     line(f"key {_shown(raw.key)}")
     for name, value in raw.headers[:HEADERS]:
-        line(f"  {_escaped(name)[:HEADER_CHARS]}: {_shown(value)}")
+        shown = _number(name, value) or _shown(value)
+        line(f"  {_escaped(name)[:HEADER_CHARS]}: {shown}")
     if len(raw.headers) > HEADERS:
         line(f"  and {len(raw.headers) - HEADERS} more headers")
     body = _body(raw.value)
     line(body if whole or len(body) <= BODY_CHARS else body[:BODY_CHARS])
     if not whole and len(body) > BODY_CHARS:
         line(f"… {len(body):,} characters in all; --whole shows them")
+
+
+def after_replays(one: Letter) -> str:
+    """How often it was sent again before it was buried, to stand behind other words."""
+    return f"  after {plural(one.replays, 'replay')}" if one.replays else ""
+
+
+def _number(name: str, value: bytes | None) -> str | None:
+    """A number of the burial's own as people write it; None for everything else."""
+    from events.dead_letters import NUMBERS
+
+    if value is None or len(value) != NUMBERS.get(name):
+        return None
+    return str(int.from_bytes(value, "big", signed=True))
 
 
 def _shown(value: bytes | None) -> str:

@@ -115,7 +115,7 @@ def as_typed(group: typer.Typer) -> None:
     """Makes every help text one for a terminal, its commands as typed here; adds the exit codes."""
     for command in group.registered_commands:
         if command.callback is not None:
-            command.help = help_text(typed(getdoc(command.callback) or ""))
+            command.help = help_text(getdoc(command.callback) or "")
             command.epilog = CODES
     for inner in group.registered_groups:
         if inner.typer_instance is not None:

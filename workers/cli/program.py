@@ -45,7 +45,7 @@ def help_text(text: str) -> str:
     told = []
     for paragraph in text.split("\n\n"):
         about, example, command = paragraph.partition("Example: ")
-        flowing = " ".join(about.split("\n")).strip()
+        flowing = typed(" ".join(about.split("\n")).strip())
         told += [flowing] if flowing else []
         if example:
             told.append(f"Example:\n\n{wrapped(' '.join(typed(command).split()))}")

@@ -13,8 +13,8 @@ from context_engine.adapters.redis.link import Foreign, Moving
 from context_engine.errors import Unavailable
 from context_engine.ports import Evicted
 
-SLICE = 100
-"""Names taken from an index, and unlinked, at once."""
+SLICE = 50
+"""Names taken from an index, and unlinked, at once: in much less than 2 ms of the store's time."""
 
 POPPED = 1_000
 """Names that are popped off an index, which forgets each when it is unlinked."""
