@@ -69,7 +69,8 @@ class Topics:
     ready: Topic
     evictions: Topic
     handled: Topic
-    """Which dead letters were replayed or discarded: kept for longer than any of them."""
+    """Which dead letters were replayed or discarded: kept for longer than any of them. A broker
+    removes whole segments, and one may hold letters that are a week older than its last."""
     by_kind: tuple[tuple[Kind, Topic], ...]
 
     @classmethod
@@ -80,7 +81,7 @@ class Topics:
             build_requests=Topic(settings.topic_build_requests, 12, DAY_MS, log_append_time=True),
             ready=Topic(settings.topic_ready, 12, HOUR_MS, 4 * MIB),
             evictions=Topic(settings.topic_evictions, 3, DAY_MS),
-            handled=Topic(settings.topic_handled, 1, 15 * DAY_MS, log_append_time=True),
+            handled=Topic(settings.topic_handled, 1, 30 * DAY_MS, log_append_time=True),
             by_kind=tuple(
                 (
                     kind,

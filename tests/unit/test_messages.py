@@ -214,6 +214,8 @@ def test_topics_are_as_the_design_says() -> None:
             14 * day,
             source.max_message_bytes + 64 * 1024,
         )
+        # Whole segments are removed, of a week each unless the broker is told otherwise.
+        assert topics.handled.retention_ms > buried.retention_ms + 7 * day
     with pytest.raises(KeyError):
         topics.dead_letter(topics.ready.name)
 

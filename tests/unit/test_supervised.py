@@ -72,12 +72,16 @@ async def test_what_a_restart_does_not_change_ends_it(code: int) -> None:
 
 async def test_told_to_stop_while_none_runs_it_leaves() -> None:
     """In the middle of a wait of minutes."""
-    worker, stop = Scripted("raise SystemExit(70)"), asyncio.Event()
-    backoff = Backoff(first=600.0, longest=600.0)
-    running = asyncio.create_task(supervise(worker, stop, say=Said(), backoff=backoff))
+    worker, stop, gone = Scripted("raise SystemExit(70)"), asyncio.Event(), asyncio.Event()
+
+    class Long(Backoff):
+        def after(self, lived: float) -> float:
+            gone.set()
+            return 600.0
+
+    running = asyncio.create_task(supervise(worker, stop, say=Said(), backoff=Long()))
     async with asyncio.timeout(30):
-        while worker.process is None or worker.process.returncode is None:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await gone.wait()
         stop.set()
         assert await running == 0
 
