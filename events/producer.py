@@ -20,7 +20,7 @@ from context_engine import tracing
 from context_engine.errors import Rejected, Unavailable
 from events.away import away, reason
 from events.closing import stop_producer
-from events.records import OutgoingRecord, Position, carrier_of
+from events.records import OutgoingRecord, Position, carrier_of, headers_of
 
 MIB = 1024 * 1024
 DEFAULT_MAX_RECORD_BYTES = 4 * MIB
@@ -192,8 +192,7 @@ class Producer:
         carrier = tracing.carrier()
         if not carrier or carrier_of(record.headers):
             return record
-        named = tuple((name, value.encode()) for name, value in carrier.items())
-        traced = replace(record, headers=(*record.headers, *named))
+        traced = replace(record, headers=(*record.headers, *headers_of(carrier)))
         limit = self._limits.get(record.topic)
         return record if limit is not None and record_bytes(traced) > limit else traced
 

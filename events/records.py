@@ -36,6 +36,13 @@ def carrier_of(headers: Headers) -> tracing.Carrier | None:
     return found or None
 
 
+def headers_of(carrier: tracing.Carrier) -> Headers:
+    """A trace as a message has it; what is longer than others read of one is left out."""
+    return tuple(
+        (name, text.encode()) for name, text in carrier.items() if len(text) <= MAX_CARRIED
+    )
+
+
 def _is_state(text: str) -> bool:
     """Whether W3C takes it. OpenTelemetry leaves out what it does not, and logs the words of it:
     whatever a sender put there, a line for each message."""

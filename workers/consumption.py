@@ -115,6 +115,7 @@ class Consumption:
                 self._finishing = asyncio.create_task(self._finish(stop))
             if self._finishing is None or not self._too_far_ahead:
                 return
+            self.keeps_up = False  # whatever a poll found: it waits here, and reads nothing
             self._moved.clear()
             await self._moved.wait()
             if stop.is_set():

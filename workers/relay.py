@@ -21,7 +21,7 @@ from context_engine.ports import OutboxRow, OutboxSource
 from context_engine.settings import Settings
 from events import cloudevents, messages
 from events.producer import Producer, RecordRefused
-from events.records import OutgoingRecord, Position
+from events.records import OutgoingRecord, Position, headers_of
 from events.topics import Topics, look_for
 from workers.backoff import Patience, reach, unless
 from workers.beside import beside
@@ -94,7 +94,7 @@ class Relay:
             time=row.written_at,
         )
         if not tracing.on() and row.trace:  # whoever looks at spans goes on with it
-            headers += tuple((name, text.encode()) for name, text in row.trace.items())
+            headers += headers_of(row.trace)
         record = OutgoingRecord(
             topic=self._topics.change(row.kind).name,
             key=row.workspace_id.encode(),

@@ -264,11 +264,13 @@ async def test_so_much_is_marked_ahead_and_no_more(monkeypatch: pytest.MonkeyPat
         return await original(record)
 
     steps.send = hold  # type: ignore[method-assign]
-    working = asyncio.create_task(consumption(steps).run(steps.stop))
+    made = consumption(steps)
+    working = asyncio.create_task(made.run(steps.stop))
     async with asyncio.timeout(10):
         await _marked(steps, 4)
         await asyncio.sleep(0.05)
         assert steps.done.count("mark") == 4
+        assert not made.keeps_up  # it stands still for want of room, and nobody is to take offence
         held.set()
         assert await working == ExitCode.OK
     assert steps.position == {(TOPIC, 0): 20}

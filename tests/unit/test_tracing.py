@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from context_engine import tracing
 from context_engine.adapters.otel import NoExporter, exported
 from context_engine.settings import Settings, SettingsError, load
-from events.records import RawMessage, carrier_of
+from events.records import RawMessage, carrier_of, headers_of
 from tests.support.spans import seen_here, told
 
 pytestmark = pytest.mark.unit
@@ -178,3 +178,9 @@ def test_without_the_extra_the_setting_says_what_to_install(
     with pytest.raises(SettingsError, match=r"CONTEXT_TRACING: needs .*context-engine\[otel\]"):
         load()
     assert not Settings.model_fields["tracing"].default
+
+
+def test_what_is_longer_than_others_read_is_not_sent_on() -> None:
+    """A record would have no room for it, or its topic none for the record."""
+    carrier = {"traceparent": PARENT, "tracestate": "a=" + "x" * 600}
+    assert headers_of(carrier) == (("traceparent", PARENT.encode()),)
