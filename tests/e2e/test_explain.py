@@ -49,7 +49,7 @@ async def test_an_operator_is_told_why(tmp_path: Path, env: dict[str, str], part
         (("--user", "usr-chloe", "--table", "nowhere"), ["there is no table 'nowhere'"]),
         (("--user", "nobody", "--table", "tbl-tasks"), ["there is no user 'nobody'"]),
         ((*ASK[1:], "--record", "rec-x", "--agent", "agt-x"), ["there is no such agent"]),
-        ((*ASK[1:], "--field", "f", "--record", "r"), ["no such field", "no record 'r'"]),
+        ((*ASK[1:], "--field", "f", "--record", "r"), ["no field 'f'", "no record 'r'"]),
     ):
         out, err = await shell("explain", *words, "--json", code=65)
         missing = json.loads(out)
