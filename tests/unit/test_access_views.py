@@ -369,6 +369,15 @@ def test_a_filter_along_a_link_out_of_sight_counts_as_along_one_that_leads_nowhe
     assert looked_at(place({"linkedAny": {"field": "f", "pred": True}})).uncountable == NOT_COMPUTED
 
 
+def test_what_nobody_can_read_is_not_counted_though_it_stands_behind_a_link_out_of_sight() -> None:
+    """No such row is asked; what would be asked is garbage all the same."""
+    for garbage in (None, [], {"cmp": {"ref": "field:f", "op": "eq", "more": 1}}, {"any": {}}):
+        shut = place(linked(garbage)).model_copy(update={"grants": SHUT_X})
+        gone = shut.model_copy(update={"tables": shut.tables[:1]})
+        for facts in (shut, gone):
+            assert looked_at(facts).uncountable == NOT_COMPUTED
+
+
 def test_the_count_ends_with_the_filters_days() -> None:
     """In either language; in the user's own zone where the filter names none."""
     zoned = USER.model_copy(update={"timezone": "Asia/Tokyo"})

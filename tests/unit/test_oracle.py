@@ -334,3 +334,19 @@ def test_a_filter_that_cannot_be_computed_gives_no_rows() -> None:
     )
     found = ask(place("viewer", table(views=(dark,)), grants=given), view_id="even")
     assert (found["tables"][0]["records"], found["view"]["records"]) == (10, "unavailable")
+
+
+def test_garbage_behind_a_link_that_leads_nowhere_says_nothing() -> None:
+    """A view's filter has no such row, and is unreadable for all that."""
+    led = m.Field("l", "L", "link", linked_table_id="x")
+    here = replace(table(), fields=(*table().fields, led))
+    w = place("viewer", here, table("x", trashed=True))
+    judge = Judge(Index(w), w.users[0], frozenset(), NOW)
+
+    def asked(pred: object) -> list[bool]:
+        passes = judge.test({"linkedAny": {"field": "l", "pred": pred}}, here, sees=lambda *_: True)
+        return [passes(record) for record in here.records]
+
+    assert not any(asked(EVEN))
+    with pytest.raises(Unresolvable):
+        asked(None)

@@ -185,6 +185,8 @@ class Judge:
         if sees is None and (there is None or there.trashed):
             raise Unresolvable
         if there is None or there.trashed:
+            if not readable(raw):  # nobody can say what it asks, whoever there is to be asked
+                raise Unresolvable
             return lambda _: False
         inner = self.test(raw, there, sees=sees, hop=True)
         return lambda r: any(
