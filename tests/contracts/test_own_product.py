@@ -393,8 +393,10 @@ async def test_the_product_on_the_bus(
         await furnish(helpdesk)
         await until_live(settings)
         # The first build of a company is not kept: nothing was marked before it.
-        sources = [(await client.request(where)).source for _ in range(3)]
-        assert sources == ["build", "build", "cache"]
+        assert [(await client.request(where)).source for _ in range(2)] == ["build", "build"]
+        async with asyncio.timeout(30):  # a heartbeat may be late
+            while (await client.request(where)).source != "cache":
+                pass
         held = (await client.request(where)).context
         await helpdesk.leave_queue(W, "billing", "amir")
         async with asyncio.timeout(30):
