@@ -51,7 +51,7 @@ async def test_a_store_that_lets_go_of_what_it_likes_serves_nothing_stale(
     gone = (await store.redis.info("stats"))["evicted_keys"]
     hits = 0
     try:
-        for turn in range(900):
+        for turn in range(1_800):
             number = turn * 7 % 60 if turn % 3 else turn % 5
             who, tag = scope(users[number]), keys.rows(f"of {number}")
             if turn % 4 == 0:
@@ -69,7 +69,7 @@ async def test_a_store_that_lets_go_of_what_it_likes_serves_nothing_stale(
         await store.redis.config_set("maxmemory", 0)
         await store.redis.config_set("maxmemory-policy", "noeviction")
     assert (await store.redis.info("stats"))["evicted_keys"] - gone > 20
-    assert hits > 5  # else nothing was tried; how many there are is the store's to say
+    assert hits > 20
 
 
 async def test_nothing_is_kept_for_ever(store: RedisStore) -> None:
